@@ -152,7 +152,7 @@ def monitor_of(
         settings or Settings(),
         source,
         clock,
-        open_shelf=lambda: Acknowledgements(Path(mkdtemp()), clock=clock),
+        open_acknowledgements=lambda: Acknowledgements(Path(mkdtemp()), clock=clock),
     )
     return monitor, source
 

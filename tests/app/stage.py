@@ -206,6 +206,6 @@ async def office(
     )
     async with running(LendingApp(monitor, steady=lambda: clock[0]), size) as (pilot, told):
         office = Office(pilot, root, workspace, told, desk=desk, clock=clock)
-        await office.until(lambda: monitor.clerk is not None)
+        await office.until(lambda: monitor.decision_watcher is not None)
         await office.drawn()
         yield office

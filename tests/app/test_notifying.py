@@ -227,7 +227,7 @@ class Operator:
         for task_id in task_ids:
             scene.handoff(task_id, ago=10)
             scene.returned(task_id, Outcome.FAILED, ago=0)
-        self.monitor.load(Batch(scene.take(), self.monitor.health))
+        self.monitor.apply_batch(Batch(scene.take(), self.monitor.health))
         self.tell()
 
     def tell(self):
@@ -316,7 +316,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path):
 def test_the_end_of_a_turn_rings_if_the_settings_ask_for_it(turns):
     operator = Operator(Settings(notify_turns=turns, notify_title=False, notify_terminal=True))
     ended = replace(ROOT, state=RunState.ENDED, started_at=NOW, updated_at=NOW, ended_at=NOW)
-    operator.monitor.load(Batch(tuple(ran(ended)), operator.monitor.health))
+    operator.monitor.apply_batch(Batch(tuple(ran(ended)), operator.monitor.health))
     operator.tell()
     told = "\x1b]777;notify;agentwatch my,shop;the session has ended its turn\x1b\\"
     assert operator.written == (["bell", told] if turns else [])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.events import Verdict
-from agentwatch.evidence.checker import Checker, Request, Result
+from agentwatch.evidence.checker import Checker, CheckRequest, CheckResult
 from agentwatch.evidence.git import Git, GitFailedError, difference, open_git
 from tests.unit.claude_code.building import returned
 from tests.unit.evidence.repository import (
@@ -297,12 +297,12 @@ def other(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
 
 def test_a_program_is_cut_reads_no_terminal_and_is_killed(repository):
     much = other(repository, "yes")
-    assert len(much.ask(max_bytes=1_000, cuts=True)) == 1_000
+    assert len(much.run_command(max_bytes=1_000, cuts=True)) == 1_000
     with pytest.raises(GitFailedError, match="too many"):
-        much.ask(max_bytes=1_000)
-    assert other(repository, "cat").ask() == b""
+        much.run_command(max_bytes=1_000)
+    assert other(repository, "cat").run_command() == b""
     with pytest.raises(GitFailedError, match="did not answer"):
-        other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3).ask()
+        other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3).run_command()
 
 
 def test_no_descriptor_and_no_temporary_directory_is_left_behind(repository, tmp_path, monkeypatch):
@@ -337,16 +337,16 @@ def touched(made):
     return made
 
 
-def asked() -> Request:
+def asked() -> CheckRequest:
     paths = ["old.md", "new.md"]
     return request(returned(created=paths, modified=paths, deliverables=paths), PACKET)
 
 
-def checked(of: Repository, one: Request) -> Result:
+def checked(of: Repository, one: CheckRequest) -> CheckResult:
     return Checker(of.root).check([one])[0]
 
 
-def verdicts(result: Result, path: str) -> set[Verdict]:
+def verdicts(result: CheckResult, path: str) -> set[Verdict]:
     return {claim.verdict for claim in result.claims if claim.path == path}
 
 
@@ -510,25 +510,25 @@ def test_nothing_is_verified_that_the_disk_does_not_show(touched, kind):
 NOW = time.time()
 
 
-def backdated(of: Repository) -> Request:
+def backdated(of: Repository) -> CheckRequest:
     """Write a handoff just now that claims by its time to be older than the file."""
     of.write("a.handoff.json", PACKET)
     os.utime(of.root / "a.handoff.json", (NOW - 2_000, NOW - 2_000))
     return moved(asked(), NOW - 2_000, NOW)
 
 
-def checked_out(of: Repository) -> Request:
+def checked_out(of: Repository) -> CheckRequest:
     of.write("a.handoff.json", PACKET)
     of.commit(at=BEFORE)
     return asked()
 
 
-def out_of_reach(of: Repository) -> Request:
+def out_of_reach(of: Repository) -> CheckRequest:
     (of.root / "a.handoff.json").symlink_to("a.handoff.json")
     return asked()
 
 
-UNDATED: dict[str, Callable[[Repository], Request]] = {
+UNDATED: dict[str, Callable[[Repository], CheckRequest]] = {
     "backdated": backdated,
     "returned before": lambda _: moved(asked(), NOW - 2_000, NOW - 3_000),
     "seen after its return": lambda _: moved(asked(), NOW - 2_000, NOW - 2_000, NOW),

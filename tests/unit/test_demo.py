@@ -220,7 +220,7 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note,
         demo.play(at)
         demo.orchestrator.handle_news()
         asked = [one for one in inbox.store.read() if one.is_open] if at > ASKS_AT else asked
-    gone = partial(inbox.gone, asked[0])
+    gone = partial(inbox.why_gone, asked[0])
     demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, gone=gone, note=note)
     demo.orchestrator.handle_news()
     demo.play(END)

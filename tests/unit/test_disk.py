@@ -36,10 +36,10 @@ def test_a_private_directory_is_made_and_synced_once(tmp_path):
     place, disk = tmp_path / "a" / "b" / "c", Counting()
     with pytest.raises(FileNotFoundError):
         Directory.open(place, disk)
-    Directory.make(place, disk).close()
+    Directory.open_or_make(place, disk).close()
     assert (tmp_path / "a" / "b" / "c").stat().st_mode & 0o777 == 0o700
     assert len(synced) == 3
-    Directory.make(place, disk).close()
+    Directory.open_or_make(place, disk).close()
     assert len(synced) == 3
 
 
@@ -74,7 +74,7 @@ def test_a_lock_that_is_never_released_is_an_error(tmp_path, monkeypatch):
 
 def test_a_file_is_held_before_it_has_its_name(tmp_path):
     with Directory.open(tmp_path) as directory:
-        held = directory.replace_held("a.json", b"{}")
+        held = directory.replace_and_lock("a.json", b"{}")
         with (tmp_path / "a.json").open("r+b") as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(held)
@@ -91,9 +91,9 @@ def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path):
     with Directory.open(tmp_path) as directory:
         # A clock that is ahead does not make a file old.
         with time_machine.travel(time.time() + 3_600):
-            directory.sweep()
+            directory.remove_abandoned()
         assert sorted(tmp_path.iterdir()) == sorted([new, other])
-        directory.sweep(0)
+        directory.remove_abandoned(0)
         assert list(tmp_path.iterdir()) == [other]
 
 

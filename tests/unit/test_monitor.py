@@ -63,7 +63,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all():
     shown = monitor.tree
     shown.asides["b"] = Aside(seen="as it was")
     taken: list[Event] = []
-    monitor.tap = taken.append
+    monitor.on_event = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
     source.emit(Batch(seen, LIVE, starts_over=True))
     # The batch takes several slices; until the last one, the screen shows the old tasks.
@@ -111,6 +111,6 @@ def test_a_worker_polls_when_woken_and_once_more_at_the_end(tmp_path, monkeypatc
     assert told.get(timeout=10) == [2]
     worker.stop()
     assert told.get(timeout=10) == [3]
-    assert (broken.closed, sound.closed, worker.idle) == (False, True, True)
+    assert (broken.closed, sound.closed, worker.is_idle) == (False, True, True)
     if waiter:
         waiter.close()

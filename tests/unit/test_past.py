@@ -232,6 +232,6 @@ async def test_a_decided_task_never_asks_at_a_start(work, monkeypatch):
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:
             seen |= {task.state for task in monitor.tree.tasks.values()}
-            if monitor.health.mode == "live" and monitor.clerk is not None and "canceled" in seen:
+            if monitor.health.mode == "live" and monitor.decision_watcher is not None and "canceled" in seen:
                 break
     assert seen == {"canceled"}

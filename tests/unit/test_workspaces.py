@@ -68,7 +68,11 @@ async def watching(monitor: Workspaces | Monitor) -> AsyncIterator[Callable[[Cal
 def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     """Return the keys of all tasks, by the name of their workspace and their own id."""
     tasks = monitor.tree.tasks.values()
-    return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
+    return {
+        (monitor.resolve_task(one.task_id)[0].workspace.name, one.own_id): one.task_id
+        for one in tasks
+        if not one.workspace
+    }
 
 
 async def test_each_workspace_is_shown_to_its_hooks_while_watched(home):

@@ -16,7 +16,7 @@ def main() -> None:
 
         print(f"agentwatch {__version__}")
         return
-    # Garbage collection takes a fifth of the time of a small `tree` and of the first frame. Long commands turn it on.
+    # Garbage collection takes a fifth of the time of a short command. Commands that run for long turn it on.
     gc.disable()
     atexit.register(gc.freeze)
     try:
@@ -24,12 +24,12 @@ def main() -> None:
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
-        # The import stands inside the `try` because ctrl+c may come while modules still load.
+        # The import is inside the `try` because the user may press ctrl+c while modules load.
         sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":
     if not __package__:
-        # Started by path and without `site`, as `shell.launcher` does: the first argument lists package directories.
+        # Started by the words of `shell.launch_words`: the first argument lists the package directories.
         sys.path += sys.argv.pop(1).split(os.pathsep)
     main()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question that suggests a known word like `word`, or "" if no known word is like it."""
+    """Return a question such as "did you mean tree?". Return "" if no known word is similar to `word`."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, [*known], 1, cutoff=0.7)
@@ -21,12 +21,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def workspaces_at(paths: Sequence[str]) -> list[Path]:
-    """Return the real paths of directories without repeats; without paths, the current one. Raises WorkspaceError."""
+    """Return the real paths of these directories, each once, or of the current directory. Raise WorkspaceError."""
     return list(dict.fromkeys(workspace_at(path) for path in paths or ["."]))
 
 
 def workspace_at(path: str) -> Path:
-    """Return the real path of a directory that can be listed and entered. Raises WorkspaceError."""
+    """Return the real path of a directory. Raise WorkspaceError if it cannot be listed and entered."""
     from pathlib import Path  # not needed for --help
 
     from agentwatch.shell import distrust_workspace
@@ -34,7 +34,7 @@ def workspace_at(path: str) -> Path:
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
-        # To look up "." inside the directory takes the right to enter it; to scan it takes the right to list it.
+        # This needs both rights: to enter the directory, because of the ".", and to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
         workspace = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:

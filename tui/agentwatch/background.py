@@ -1,4 +1,4 @@
-"""Background threads with a start and a stop, and ways for them to yield the processor."""
+"""Background threads with a start and a stop, and limits for the processor time that they take."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class BackgroundThread(ABC, Generic[T]):
-    """Works in its own thread from `start` to `stop`. A notify of `_news` wakes a thread that waits for it."""
+    """Works in its own thread from `start` to `stop`. Subclasses may also wait for the condition `_news`."""
 
     thread_name: ClassVar[str]
     join_seconds: ClassVar[float] = 2.0
@@ -26,25 +26,25 @@ class BackgroundThread(ABC, Generic[T]):
         self._thread: threading.Thread | None = None
 
     def start(self, emit: Callable[[T], None]) -> None:
-        """Start the thread, which calls `emit`; once `emit` raises RuntimeError, nobody listens any more."""
+        """Start the thread, which calls `emit` with each result."""
         self._thread = threading.Thread(target=self._run, args=(emit,), name=self.thread_name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end after its current work, and wait for it for at most `join_seconds`."""
+        """Ask the thread to end after its current work. Wait at most `join_seconds` for its end."""
         self._stopped = True
         self._wake()
         if self._thread:
             self._thread.join(self.join_seconds)
 
     def _wake(self) -> None:
-        """End the current rest, or the next one if the thread is not resting."""
+        """End the current rest. If the thread is working, its next rest ends at once."""
         with self._news:
             self._rung = True
             self._news.notify()
 
     def _rest(self, seconds: float) -> None:
-        """Wait until `stop` or `_wake` is called, or until so many seconds have passed."""
+        """Wait for so many seconds, or until `stop` or `_wake` is called."""
         with self._news:
             self._news.wait_for(lambda: self._stopped or self._rung, seconds)
             self._rung = False
@@ -55,18 +55,18 @@ class BackgroundThread(ABC, Generic[T]):
 
 
 class Waiter(Protocol):
-    """Waits until something happens in a directory."""
+    """Waits for a change in a directory."""
 
     def wait(self, timeout: float) -> object:
-        """Wait until something happens, or until `timeout` seconds have passed."""
+        """Wait until the directory changes, but at most `timeout` seconds."""
 
     def wake(self) -> None:
-        """End the current wait, or the next one if nobody waits. Any thread may call it."""
+        """End the current wait. If no thread waits, the next wait ends at once. Any thread may call it."""
 
 
 class Pollable(ABC):
-    """Something that a worker polls: regularly, after `wake`, and when its `waiter`, if it has one, returns.
-    `notice` may quote foreign text."""
+    """Something that a worker polls regularly. A call of `wake`, or a change that `waiter` sees, causes a poll at once.
+    `notice` is a message for the operator, which may quote untrusted text."""
 
     notice: str | None
     waiter: Waiter | None = None
@@ -74,7 +74,7 @@ class Pollable(ABC):
 
     @abstractmethod
     def poll(self) -> Sequence[Any]:
-        """Do the pending work and return the events since the previous call. Blocks."""
+        """Do the pending work, and return the events since the previous call. Blocks."""
 
     def close(self) -> None:
         """Clean up after the last poll."""
@@ -82,10 +82,10 @@ class Pollable(ABC):
 
 
 class Worker(BackgroundThread[Sequence[Any]]):
-    """Polls its parts in turn in one thread, and once more after `stop`."""
+    """Polls several objects in turn, in one thread. After `stop` it polls each once more."""
 
     thread_name = "agentwatch-parts"
-    join_seconds = 10.0  # the last poll writes: even a slow disk must get all that was shown
+    join_seconds = 10.0  # long, because the last poll writes to the disk
     poll_seconds = 0.5
 
     def __init__(self) -> None:
@@ -95,14 +95,14 @@ class Worker(BackgroundThread[Sequence[Any]]):
         self._waiter: Waiter | None = None
 
     def add(self, part: Pollable) -> None:
-        """Poll this part as well, from now on."""
+        """Poll this object as well, from now on."""
         self._parts.append(part)
         part.wake = self._wake
         self._wake()
 
     @property
-    def idle(self) -> bool:
-        """Whether every part has been polled at least once."""
+    def is_idle(self) -> bool:
+        """Whether every object has been polled at least once."""
         return self._polled == len(self._parts)
 
     def _wake(self) -> None:
@@ -123,7 +123,7 @@ class Worker(BackgroundThread[Sequence[Any]]):
             for part in parts:
                 try:
                     news = part.poll()
-                except Exception:  # noqa: BLE001  the other parts go on
+                except Exception:  # noqa: BLE001  the other objects are still polled
                     self._parts.remove(part)
                     threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), self._thread]))
                     continue
@@ -140,28 +140,28 @@ class Worker(BackgroundThread[Sequence[Any]]):
 
 
 class Pace:
-    """Limits long work to a `share` of one core once its `credit` of seconds is used up."""
+    """Limits long work to a `share` of one core. The first `credit` seconds of work are not limited."""
 
     def __init__(self, share: float, credit: float, longest: float):
         self._share, self._most, self._longest = share, credit, longest
         self._credit, self._at = credit, time.monotonic()
 
     def spend(self, seconds: float) -> None:
-        """Subtract the seconds of work done since the previous call from the credit."""
+        """Subtract so many seconds of work from the credit."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
-        # The measured seconds may include work of other threads: bound the debt, so that the rest stays bounded.
+        # The debt has a limit, because the measured seconds may include work of other threads.
         self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property
     def rest(self) -> float:
-        """Seconds to rest before the next work, at most `longest`; 0 while there is credit."""
+        """The seconds to rest before the next work: 0 while credit is left, and at most `longest`."""
         self.spend(0.0)
         return min(max(-self._credit / self._share, 0.0), self._longest)
 
 
 def let_others_work() -> None:
-    """Rest briefly while other threads have work; return at once in a command's main thread."""
+    """Rest briefly while other threads have work. In the main thread, return at once."""
     if threading.current_thread() is threading.main_thread():
         return
     for _ in range(10):

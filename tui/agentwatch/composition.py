@@ -1,4 +1,4 @@
-"""Builds monitors and their parts from the settings, for every command that looks at a workspace."""
+"""Builds monitors and the objects in them from the settings, for all commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentwatch.state import HISTORY, may_exist, read_first_watch, state_directo
 from agentwatch.workspaces import Place, Places, WorkspaceFinder, Workspaces, find_worktrees, gives_row, name_workspaces
 
 if TYPE_CHECKING:
-    # Slow to load (signatures, databases, JSON), so functions import them where they need them.
+    # These modules are slow to load, so functions import them where they need them.
     from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.history.acknowledgements import Acknowledgements
@@ -42,7 +42,7 @@ def build_source(
     dates: bool = True,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """Return a source of a workspace's files and, by the settings, its sessions. With `dates`, git may date files."""
+    """Return a source of the files and, by the settings, the sessions of a workspace. With `dates`, git dates files."""
     from agentwatch.evidence.git import commit_times
 
     files = FilesSource(
@@ -51,13 +51,11 @@ def build_source(
         read_document=None if parsed is None else parsed.open,
         committed=commit_times(workspace) if dates else None,
     )
-    return (
-        CombinedSource([files, sessions or build_sessions_source(workspace, session)]) if settings.sessions else files
-    )
+    return CombinedSource([files, sessions or open_sessions(workspace, session)]) if settings.sessions else files
 
 
-def build_sessions_source(workspace: Path, session: str | None = None) -> SessionsSource:
-    """Return a source of the agents' sessions in a workspace, or of one `session`."""
+def open_sessions(workspace: Path, session: str | None = None) -> SessionsSource:
+    """Return a source that reads all agent sessions of a workspace, or only one `session`."""
     from agentwatch.sources.sessions.source import SessionsSource
 
     return SessionsSource(partial(open_readers, workspace), session)
@@ -70,7 +68,7 @@ def build_monitor(
     *,
     open_desk: Callable[[], DecisionService] | None = None,
 ) -> Monitor:
-    """Return a monitor of a workspace for a screen or a relay; it has read nothing yet."""
+    """Return a monitor of a workspace for a screen or a relay. The monitor has read nothing yet."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -88,7 +86,7 @@ def build_monitor(
         parsed=parsed,
         remembers=True,
         open_desk=open_desk,
-        open_shelf=partial(build_acknowledgements, workspace),
+        open_acknowledgements=partial(build_acknowledgements, workspace),
         open_inbox=partial(build_inbox, workspace),
         open_codex=open_codex if settings.sessions and not settings.read_only else None,
         history_before=history_cutoff(workspace, settings),
@@ -96,8 +94,8 @@ def build_monitor(
 
 
 def history_cutoff(workspace: Path, settings: Settings) -> float:
-    """Return the time (epoch seconds) before which tasks are history: `history_after` before the first watch, or when
-    the worktree was made if that is later."""
+    """Return the time in epoch seconds before which tasks are history.
+    It is `history_after` seconds before the first watch, but not before the worktree was made."""
     first_look = min(read_first_watch(state_directory(workspace)) or math.inf, time.time())
     return max(first_look - settings.history_after, worktree_made_at(str(workspace)) or -math.inf)
 
@@ -110,14 +108,14 @@ def build_workspaces(
     addresses: Sequence[Address] = (),
     everywhere: bool = False,
 ) -> Workspaces:
-    """Return the screen's monitor of these workspaces or, if `everywhere`, of all with sessions of the last day."""
+    """Return the monitor of these workspaces or, if `everywhere`, of all that had a session in the last day."""
     places = [Place(one, name) for one, name in name_workspaces(workspaces).items()]
-    finds: list[Callable[[], Places]] = []
+    finders: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
     if everywhere:
-        finds.append(WorkspaceFinder())
+        finders.append(WorkspaceFinder())
     elif len(workspaces) == 1:
-        finds.append(partial(find_worktrees, workspaces[0]))
+        finders.append(partial(find_worktrees, workspaces[0]))
         noun = "worktree"
     if addresses:
         from agentwatch.remote.host import Fleet
@@ -125,11 +123,11 @@ def build_workspaces(
         fleet = Fleet(addresses)
         places += fleet.find().places
         nowhere, noun = Path(f"/nats:{addresses[0].server}"), "host"
-        finds.insert(0, fleet.find)
+        finders.insert(0, fleet.find)
     elif noun == "worktree":
         places = [Place(workspaces[0])]
 
-    def open_one(place: Place) -> Monitor:
+    def open_place(place: Place) -> Monitor:
         if fleet and place.host:
             return build_host_monitor(fleet, place, settings)
         desk = partial(build_desk, place.workspace, settings)
@@ -138,8 +136,8 @@ def build_workspaces(
     return Workspaces(
         places,
         settings,
-        open_one,
-        finds=finds,
+        open_place,
+        finders=finders,
         noun=noun,
         workspace=places[0].workspace if places else nowhere,
         end=fleet.close if fleet else lambda: None,
@@ -158,11 +156,11 @@ def scan_workspace(
     dates: bool = False,
     about: str | None = None,
 ) -> Monitor:
-    """Return a monitor that has read once; with `about`, only that task for certain. Blocks, and writes nothing."""
+    """Return a monitor that has read a workspace once. With `about`, it may know only that task. Blocks."""
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
-    # A command reads everything before it checks anything.
+    # A command reads all documents before it checks one of them, so it keeps many parsed documents.
     parsed, remembers = ParsedDocuments(100_000) if inspects else None, may_exist(state / HISTORY)
     monitor = Monitor(
         workspace,
@@ -173,7 +171,7 @@ def scan_workspace(
         parsed=parsed,
         remembers=remembers,
         open_desk=None if desk is None else lambda: desk,
-        open_shelf=partial(build_acknowledgements, workspace) if remembers else None,
+        open_acknowledgements=partial(build_acknowledgements, workspace) if remembers else None,
         open_inbox=partial(build_inbox, workspace) if requests and may_exist(state / "requests") else None,
         history_before=history_cutoff(workspace, settings),
     )
@@ -182,7 +180,7 @@ def scan_workspace(
 
 
 def find_shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
-    """Return the other worktrees of the repository that a screen shows: those with a task that is not past. Blocks."""
+    """Return the other worktrees of the repository that have a task in the present. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
@@ -193,15 +191,15 @@ def find_shown_worktrees(workspace: Path, settings: Settings, session: str | Non
     return found._replace(places=list(filter(is_shown, found.places)))
 
 
-# Loads a workspace from its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does.
+# A function that loads a workspace, with the same arguments as `scan_workspace`.
 Load = Callable[..., Monitor]
 
 
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
-    """Return a task as it is now, or None, and the problems of reading. With `inspects`, check the task's claims."""
-    # To check claims takes the dates of handoffs and the files that other tasks wrote, so everything is loaded.
+    """Return a task, or None, and the problems of reading. With `inspects`, also check the claims of the task."""
+    # Checks of claims need the dates of handoffs and the files that other tasks wrote, so load everything.
     monitor = load(workspace, settings, inspects=False, dates=inspects, about=None if inspects else task_id)
     if inspects:
         check_claims(monitor, [task_id])
@@ -209,15 +207,15 @@ def find_task(
 
 
 def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
-    """Check the claims of some tasks in a monitor that has looked once without checking. Blocks."""
+    """Check the claims of some tasks in a monitor that was built without checks. Blocks."""
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, monitor.transcript), monitor.tree
-    tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
+    tree.apply(*inspector.check(inspector.find_new_targets(tree, task_ids)))
 
 
 def build_desk(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
-    """Return the decision service that the settings describe. `passphrase` is called if the key is encrypted."""
+    """Return the decision service of a workspace. It calls `passphrase` if the key is encrypted."""
     from datetime import timedelta
 
     from agentwatch.decisions.service import DecisionService
@@ -227,7 +225,7 @@ def build_desk(workspace: Path, settings: Settings, passphrase: Callable[[], str
 
 
 def find_desk(workspace: Path) -> DecisionService | None:
-    """Return a read-only decision service, or None if the workspace has no trace of decisions."""
+    """Return a read-only decision service. Return None if nothing was ever decided in the workspace."""
     if not (may_exist(state_directory(workspace) / "decisions") or may_exist(workspace / DOT / "decisions")):
         return None
     from agentwatch.decisions.service import DecisionService
@@ -236,14 +234,14 @@ def find_desk(workspace: Path) -> DecisionService | None:
 
 
 def build_acknowledgements(workspace: Path) -> Acknowledgements:
-    """Return the acknowledged and snoozed tasks of a workspace."""
+    """Return the store of acknowledged and snoozed tasks of a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
     return Acknowledgements(state_directory(workspace))
 
 
 def build_inbox(workspace: Path) -> Inbox:
-    """Return the requests of programs in a workspace."""
+    """Return the inbox with the requests of programs in a workspace."""
     from agentwatch.requests.inbox import Inbox
     from agentwatch.requests.store import RequestStore
 
@@ -253,8 +251,8 @@ def build_inbox(workspace: Path) -> Inbox:
 def build_host_monitor(
     fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None
 ) -> Monitor:
-    """Return a monitor of a workspace on another machine; it has read nothing yet. Acknowledgements stay here."""
-    source = fleet.source(place.workspace)
+    """Return a monitor of a workspace on another machine. Acknowledgements are stored on this machine."""
+    source = fleet.open_source(place.workspace)
 
     def open_desk() -> RemoteDesk:
         from datetime import timedelta
@@ -270,6 +268,6 @@ def build_host_monitor(
         source,
         time.time,
         open_desk=open_desk,
-        open_shelf=partial(build_acknowledgements, place.workspace),
+        open_acknowledgements=partial(build_acknowledgements, place.workspace),
         host=place.host,
     )

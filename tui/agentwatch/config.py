@@ -1,5 +1,5 @@
-"""The operator's settings: `config.toml` in the user's configuration directory. The workspace has no say in them."""
-# Annotations stand here as values: from them come the manual and the values that a file may have.
+"""The operator's settings, read from `config.toml` in the user's configuration directory, never from a workspace."""
+# The annotations of `Settings` are used at run time: to check the file, and to write the manual.
 
 import math
 import re
@@ -13,9 +13,9 @@ from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
 _DAY = 86_400
-RUN = "run"  # stands before the path and the words of a host that is reached through a program
+RUN = "run"  # marks the value of a host that is reached through a program: RUN, the path, the words of the program
 _TABLES = ("remote", "retry", "mcp", "hook", "notify")
-"""The tables of the file that hold settings; a table of another name is itself the value of one."""
+"""The tables of the file whose keys are settings. Any other table is the value of one setting."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Kind(NamedTuple):
-    """The allowed values, in words, and how a value of the file is converted: raises ValueError for any other."""
+    """A kind of setting: its allowed values in words, and a function that converts a value or raises ValueError."""
 
     words: str
     convert: Callable[[Any], object]
@@ -68,12 +68,11 @@ def _read_table(value: Any, item: Callable[[Any], T]) -> tuple[tuple[str, T], ..
 
 
 def _read_texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
-    """One text, or a list of them."""
     return _read_list(value if isinstance(value, list) else [value], partial(_read_text, pattern=pattern), 1)
 
 
 def _read_host(value: Any) -> tuple[str, ...]:
-    """The addresses of a host; or RUN, the path there, and the words of the program that leads there."""
+    """Return the addresses of a host. For a host behind a program, return RUN, the path and the program's words."""
     if isinstance(value, dict):
         if value.keys() - {"run", "path"}:
             raise ValueError
@@ -82,7 +81,7 @@ def _read_host(value: Any) -> tuple[str, ...]:
 
 
 def _read_keys(value: Any, prefix: str = "") -> Lists:
-    """The keys of commands by their names; behind a dot, a name is a table to TOML."""
+    """Return the keys of each command. TOML reads a name with a dot, such as `fold.all`, as a table in a table."""
     lists: Lists = ()
     for name, one in _read_table(value, lambda one: one):
         lists += _read_keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _read_texts(one)),)
@@ -217,7 +216,7 @@ class Settings(NamedTuple):
 
 
 def _key_of(field: str) -> str:
-    """How the file names a field of Settings."""
+    """Return the name in the file of a field of `Settings`: `hook.wait` for `hook_wait`."""
     table, _, name = field.partition("_")
     return f"{table}.{name}" if table in _TABLES else field
 
@@ -225,16 +224,16 @@ def _key_of(field: str) -> str:
 SETTINGS = {
     _key_of(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
-}  # the kind of each setting by its key in the file
+}  # the kind of each setting, by the name in the file
 
 
 def config_directory() -> Path:
-    """`$XDG_CONFIG_HOME/agentwatch`, else `~/.config/agentwatch`. It need not exist."""
+    """Return the directory of the settings, `~/.config/agentwatch` by default. It need not exist."""
     return xdg_directory("XDG_CONFIG_HOME", ".config")
 
 
 def load(path: Path | None = None) -> Settings:
-    """Settings from a TOML file, by default the user's `config.toml`; defaults where absent. Raises ConfigError."""
+    """Return the settings in a TOML file, by default the user's `config.toml`. Raise ConfigError."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")
@@ -242,14 +241,14 @@ def load(path: Path | None = None) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); correct it or move it away") from error
-    import tomllib  # most have no such file
+    import tomllib  # imported late, because most users have no such file
 
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
-    for old in ("alarms", "opencode"):  # older versions had them
+    for old in ("alarms", "opencode"):  # tables of older versions
         table.pop(old, None)
     if isinstance(remote := table.get("remote"), dict):
         remote.pop("queue", None)
@@ -267,7 +266,7 @@ def load(path: Path | None = None) -> Settings:
 
 
 def locate_setting(key: str) -> str:
-    """The place of a key such as `views.mine`: the file, and the line in or below its table that gives it a value."""
+    """Return the file of the settings and the line that sets a key such as `views.mine`."""
     path, table = config_directory() / "config.toml", key.partition(".")[0]
     assigned = re.compile(rf"""(?:^|[\s.{{"'])["']?{re.escape(key.rpartition(".")[2])}["']?\s*=""")
     with suppress(OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Prints lines: with colours and wrapped at words on a terminal, plain and unwrapped into a pipe or a file."""
+"""Prints lines. On a terminal they have colours and are wrapped at words."""
 
 import os
 import sys
@@ -8,13 +8,13 @@ from itertools import groupby
 from agentwatch.shell import resolve_command
 from agentwatch.text import Check, Mark, clean, print_text
 
-# A safe text and its ink: a colour of the theme (`state-…`, `text-…`), a name below, or "" for plain text.
+# A safe text and its ink, a key of `_INKS`, or "" for plain text.
 Part = tuple[str, str]
 
 NEEDS = "needs-you"
 STRONG = "strong"
 MUTED = "text-muted"
-# Only those of the sixteen terminal colours that are readable on dark and on light backgrounds.
+# The SGR codes of the inks. These colours are readable on dark and on light backgrounds.
 _INKS = {
     NEEDS: "1;35",
     STRONG: "1",
@@ -34,7 +34,7 @@ _INKS = {
     "state-canceled": "2",
 }
 _CHECKS = {Mark.GOOD: "state-completed", Mark.NOTE: "text-warning", Mark.BAD: "text-error"}
-_READABLE = 100  # the most columns of a page
+_READABLE = 100  # the most columns of a row of the manual
 _LEAST = 20  # the fewest columns that a wrapped row may have
 
 
@@ -44,17 +44,17 @@ def is_terminal() -> bool:
 
 
 def has_colors() -> bool:
-    """Whether the output may have colours, as https://no-color.org has it."""
+    """Whether the output may have colours, by the rules of https://no-color.org."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def print_line(*parts: Part | str, hang: int = 2, wraps: bool = True) -> None:
-    """Print a line. On a terminal, if it `wraps`, its continuation rows are indented by `hang` columns."""
+    """Print a line. On a terminal it wraps, and the further rows are indented by `hang` columns."""
     print_text("\n".join(_rows_of(parts, hang, wraps=wraps)))
 
 
 def print_checks(checks: Iterable[Check]) -> int:
-    """Print checks as they come, a line each. Returns 1 if one of them is bad, else 0."""
+    """Print each check as a line. Return 1 if a check is bad, else 0."""
     code = 0
     for one in checks:
         print_line((one.mark, _CHECKS[one.mark]), f" {one.about}: {clean(one.found)}")
@@ -63,7 +63,7 @@ def print_checks(checks: Iterable[Check]) -> int:
 
 
 def ask_to_confirm(question: str) -> bool:
-    """Ask at the terminal, and return whether the operator typed `y` or `yes` after the question was shown."""
+    """Ask a question at the terminal. Return whether the operator then typed `y` or `yes`."""
     import termios
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -73,19 +73,19 @@ def ask_to_confirm(question: str) -> bool:
 
 
 def print_pages(lines: Iterable[Sequence[Part | str]]) -> None:
-    """Print lines, through the operator's pager if they do not fit on the screen."""
+    """Print lines. Use the operator's pager if they do not fit on the screen."""
     rows = [row for line in lines for row in _rows_of(line, 0, most=_READABLE)]
     if not is_terminal() or len(rows) < _terminal_size().lines or not _show_in_pager("\n".join(rows)):
         print_text("\n".join(rows))
 
 
 def _show_in_pager(text: str) -> bool:
-    """Show a text in the pager, and return whether that worked."""
+    """Show a text in the operator's pager. Return False if the pager cannot be started."""
     import shlex
     import signal
     import subprocess
 
-    # ctrl+c belongs to the pager, which restores the terminal itself.
+    # Ignore ctrl+c meanwhile: the pager handles it and restores the terminal.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less"))
@@ -106,15 +106,15 @@ def _terminal_size() -> os.terminal_size:
 
 
 def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most: int = 10_000) -> list[str]:
-    """Return the rows of a line as printed. The continuation rows of a list entry align with its text."""
-    told = [(part, "") if isinstance(part, str) else part for part in parts]
-    text = "".join(words for words, _ in told)
+    """Return a line as rows of the terminal. The further rows of a list entry align with its text."""
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    text = "".join(words for words, _ in pairs)
     if not is_terminal():
         return [text]
     lead = len(text) - len(text.lstrip(" "))
     hang += lead + 2 * text[lead:].startswith("- ")
     known = _INKS if has_colors() else {}
-    inks = [known.get(ink, "") for words, ink in told for _ in words]
+    inks = [known.get(ink, "") for words, ink in pairs for _ in words]
     rows = [
         "".join(
             f"\x1b[{ink}m{words}\x1b[0m" if ink else words
@@ -127,7 +127,7 @@ def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most
 
 
 def _wrap(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each row of a text. A word longer than a row, such as a path, stays whole."""
+    """Yield the start and end of each row of a text. A word that is longer than a row is not split."""
     start, room = 0, width
     while width - hang >= _LEAST and (fits := _end_of_row(text, start, room)) < len(text):
         end = text.rfind(" ", max(start, lead) + 1, fits + 1)
@@ -139,7 +139,7 @@ def _wrap(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, in
 
 
 def _end_of_row(text: str, start: int, room: int) -> int:
-    """Return the index up to which a text from `start` fits into `room` cells."""
+    """Return the index of the first character after `start` that does not fit into `room` cells."""
     if text.isascii():
         return start + room
     from unicodedata import combining, east_asian_width

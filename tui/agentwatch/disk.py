@@ -1,4 +1,4 @@
-"""Writes files atomically: to a temporary file that is synced before it gets its name."""
+"""Reads files safely, and writes files atomically: a new file gets its name only after its data is on the disk."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from typing import Self
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
 OPEN_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD = os.O_RDWR | _INERT  # for a lock: some file systems lock only files open for writing
+OPEN_HELD = os.O_RDWR | _INERT  # for a lock, because some file systems lock only files that are open for writing
 _CHUNK = 64 * 1024
 
-DOT = ".agentwatch"  # our directory in a workspace
+DOT = ".agentwatch"  # the directory of agentwatch in a workspace
 
 TEMPORARY = ".writing-"
-# The coarsest timestamp of a file system: two changes within one tick get the same time.
+# The coarsest tick of a file system's clock. Two changes within one tick get the same time.
 _TICK_NANOSECONDS = 2_000_000_000
 
-LOCK_SECONDS = 10.0  # a lock is held for milliseconds; only a suspended process holds it for longer
+LOCK_SECONDS = 10.0  # ample, because a running process holds a lock for milliseconds
 
-_ABANDONED = 60.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
+_ABANDONED = 60.0  # seconds after which a temporary file is abandoned: writing takes milliseconds
 
 Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size and inode
 
 
 class Disk:
-    """The system calls used here, so that a test can make each call fail or lose unsynced data."""
+    """The system calls of this module. A test can replace them, to make a call fail or to lose unsynced data."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -55,27 +55,27 @@ class Disk:
 class _Unsynced(Disk):
     @staticmethod
     def fsync(fd: object) -> None:
-        """Do nothing."""
+        """Skip the sync."""
 
 
 DISK = Disk()
-UNSYNCED = _Unsynced()  # for files that are worthless after a power failure: not worth waiting for the disk
+UNSYNCED = _Unsynced()  # for files that nobody needs after a power failure
 
 
 class LockedError(OSError):
-    """Another process or thread held the lock for longer than LOCK_SECONDS."""
+    """Another process or thread has held the lock for longer than LOCK_SECONDS."""
 
 
 class NotRegularError(OSError):
-    """The name belongs to a link, a pipe, a directory or another non-regular file, or the file is too large."""
+    """The name does not belong to a regular file, or the file is too large."""
 
 
 class NotADirectoryOfOursError(OSError):
-    """A link or a file is in the place of a directory of ours; the message says what to do."""
+    """A link or a file is in the place of a directory of agentwatch. The message gives the remedy."""
 
 
 class Directory:
-    """An open directory, to be closed; names are looked up only in it. Every method raises OSError."""
+    """An open directory. Names of files are looked up only in this directory. Every method may raise OSError."""
 
     def __init__(self, descriptor: int, disk: Disk = DISK):
         self.descriptor = descriptor
@@ -83,16 +83,16 @@ class Directory:
 
     @classmethod
     def open(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory of the user. Follows links, which are the user's as well."""
+        """Open a directory. Links in the path are followed, so the path must be the user's own."""
         return cls(disk.open(path, OPEN_DIRECTORY), disk)
 
     @classmethod
-    def make(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory; if it is missing, make it so that only the user can enter it and it survives a crash."""
+    def open_or_make(cls, path: Path, disk: Disk = DISK) -> Directory:
+        """Open a directory. If it is missing, make it, synced, so that only the user can enter it."""
         with suppress(FileNotFoundError):
             return cls.open(path, disk)
-        with cls.make(path.parent, disk) as parent:
-            child = parent.child(path.name, make=0o700)
+        with cls.open_or_make(path.parent, disk) as parent:
+            child = parent.open_child(path.name, make=0o700)
             parent.sync()
             return child
 
@@ -103,11 +103,11 @@ class Directory:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor. Nothing was written through it, so an error does not matter."""
+        """Close the descriptor. Errors are ignored, because nothing was written through it."""
         self._close(self.descriptor)
 
-    def child(self, name: str, *, make: int | None = None) -> Directory:
-        """Open a directory inside this one, never through a link. `make`: the mode to create it with if missing."""
+    def open_child(self, name: str, *, make: int | None = None) -> Directory:
+        """Open a directory in this one, never through a link. `make` is the mode to create it with if it is missing."""
         if make is not None:
             with suppress(FileExistsError):
                 self._disk.mkdir(name, make, dir_fd=self.descriptor)
@@ -121,17 +121,17 @@ class Directory:
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def read(self, name: str, limit: int) -> bytes:
-        """Return the bytes of a file. Raises NotRegularError if it is not regular or has more than `limit` bytes."""
+        """Return the bytes of a file. Raise NotRegularError if it is not regular or has more than `limit` bytes."""
         return self.read_with_status(name, limit)[0]
 
     def read_with_status(self, name: str, limit: int) -> tuple[bytes, os.stat_result, os.stat_result]:
-        """Return the bytes as `read` does, and the attributes of the file before and after reading."""
-        # Checked before opening, because opening a device may have an effect.
+        """Return the bytes of a file, and its attributes before and after reading. Otherwise like `read`."""
+        # Check before opening, because opening a device may have an effect.
         _require_regular(self.status(name))
         try:
             descriptor = self._open(name, _INERT)
         except OSError as error:
-            # It was replaced by a link or a socket after its status was read.
+            # A link or a socket has replaced the file since its status was read.
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise NotRegularError(errno.EINVAL, "not a regular file") from None
             raise
@@ -140,7 +140,7 @@ class Directory:
             _require_regular(before)
             size, data = before.st_size, b""
             missing = (size or limit + 1) if size <= limit else 0
-            # Read at most the size that the file had: otherwise this would not end while somebody appends.
+            # Read at most the size that the file had. Otherwise the loop might never end while another process appends.
             while missing > 0 and (chunk := self._disk.read(descriptor, min(missing, size or _CHUNK))):
                 data += chunk
                 missing -= len(chunk)
@@ -152,26 +152,26 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Create a file atomically, synced. Raises FileExistsError; after any other error the file may exist."""
+        """Create a file atomically. Raise FileExistsError if it exists. After another error it may exist."""
         here = self.descriptor
-        with self._written(data, mode) as (temporary, _):
+        with self._temporary_file(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
             self.sync()
 
     def replace(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Write a file atomically, synced, in place of any file or link of that name."""
-        with self._written(data, mode) as (temporary, _):
+        """Write a file atomically. It replaces any file or link of the same name."""
+        with self._temporary_file(data, mode) as (temporary, _):
             self.move(temporary, self, name)
 
-    def replace_held(self, name: str, data: bytes) -> int:
-        """Do as `replace`, and return a descriptor that has held a shared lock since before the file had its name."""
-        with self._written(data, 0o600) as (temporary, descriptor):
+    def replace_and_lock(self, name: str, data: bytes) -> int:
+        """Write a file as `replace` does. Return a descriptor that holds a shared lock on it from the beginning."""
+        with self._temporary_file(data, 0o600) as (temporary, descriptor):
             self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             self.move(temporary, self, name)
             return os.dup(descriptor)
 
     def move(self, name: str, directory: Directory, new: str) -> None:
-        """Move a file into a directory under a new name, and sync both directories."""
+        """Move a file to another directory under a new name, and sync both directories."""
         self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
         for one in dict.fromkeys((directory, self)):
             one.sync()
@@ -180,17 +180,19 @@ class Directory:
         self._disk.unlink(name, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Sync the names in this directory to disk."""
+        """Write the names of the files in this directory to the disk."""
         try:
             self._disk.fsync(self.descriptor)
         except OSError as error:
-            # File systems that cannot sync a directory answer EINVAL; they order name changes themselves.
+            # A file system that cannot sync a directory answers EINVAL. It keeps the order of name changes by itself.
             if error.errno != errno.EINVAL:
                 raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock out other processes and threads. Raises LockedError. Not for a workspace: agents could lock there."""
+        """Exclude other processes and threads during a block. Raise LockedError.
+
+        Never use it in a workspace: an agent could hold the lock there."""
         descriptor, end = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600), time.monotonic() + LOCK_SECONDS
         try:
             while True:
@@ -204,9 +206,9 @@ class Directory:
         finally:
             self._close(descriptor)
 
-    def sweep(self, older_than: float = _ABANDONED) -> None:
-        """Remove temporary files older than so many seconds; if you hold the lock, 0 will do. Ignores failures."""
-        # Ages are differences of the disk's own times: with a fast local clock, fresh files would look abandoned.
+    def remove_abandoned(self, older_than: float = _ABANDONED) -> None:
+        """Remove temporary files that are older than so many seconds. Ignore failures."""
+        # The age is the difference of two times of the disk, because the local clock may be wrong.
         changed_at = self._disk.fstat(self.descriptor).st_mtime
         for name in self.names():
             if name.startswith(TEMPORARY):
@@ -215,8 +217,8 @@ class Directory:
                         self.remove(name)
 
     @contextmanager
-    def _written(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
-        """Yield the name and descriptor of a temporary file with the synced data; remove the name at the end."""
+    def _temporary_file(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
+        """Yield the name and descriptor of a temporary file with the data, synced. Remove the file at the end."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         descriptor = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, mode)
         try:
@@ -239,13 +241,15 @@ class Directory:
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
-    """Open `.agentwatch`, or a directory in it; with `make`, create it and have git ignore it. Raises OSError."""
+    """Open `.agentwatch` in a workspace, or a directory in it. Raise OSError.
+
+    With `make`, create the directory, and a file by which git ignores it."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")
         with directory as parent:
             try:
-                directory = parent.child(name, make=0o755 if make else None)
+                directory = parent.open_child(name, make=0o755 if make else None)
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                     raise NotADirectoryOfOursError(
@@ -263,24 +267,25 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
 
 
 def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
-    """Whether other users have any of the permissions in `mode`, or own the file."""
+    """Tell whether other users have a permission in `mode`, or own the file."""
     return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
 
 
 def spellings(workspace: Path) -> list[str]:
-    """Return the paths under which a store may name a workspace: resolved, as programs do, and as given."""
+    """Return the paths by which an agent program may call a workspace: the real path, and the path as given."""
     names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 
 
 def fingerprint(status: os.stat_result) -> Fingerprint:
-    """Return a fingerprint that changes with the file, without reading it. Nobody can set the ctime, so it also shows
-    a rewrite of the same size with a restored mtime, and a change of permissions."""
+    """Return a fingerprint that changes whenever the file changes.
+
+    It contains the ctime, which nobody can set, so a restored mtime hides no change."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def fingerprint_at(path: Path | str) -> Fingerprint | None:
-    """Return the fingerprint of a file as it is now; None if its status cannot be read."""
+    """Return the current fingerprint of a file. Return None if the file cannot be looked up."""
     try:
         return fingerprint(os.lstat(path))
     except (OSError, ValueError):
@@ -288,8 +293,9 @@ def fingerprint_at(path: Path | str) -> Fingerprint | None:
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
-    """Return a stamp that differs after a name in the directory was added or removed; it also differs at each call
-    just after such a change, as two changes may share an mtime. None without a directory."""
+    """Return a stamp of a directory: while no name is added or removed, it stays equal. Return None if there is none.
+
+    For two seconds after a change every call returns another stamp, because two changes may have the same time."""
     try:
         status = directory.stat()
     except OSError:

@@ -4,8 +4,8 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the commands. NOT: problems were found, or the user said no, or something is not allowed;
-    UNREACHED: another machine could not be reached; UNASKED: the task asks nothing, so a wait would never end."""
+    """Exit codes of the commands. NOT means that problems were found, or that something is not allowed or not wanted.
+    UNREACHED: another machine cannot be reached. UNASKED: the task needs no decision, so a wait would never end."""
 
     DONE = 0
     NOT = 1
@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 
 
 class AgentwatchError(Exception):
-    """Ends a command with its message and exit code; never with a traceback."""
+    """An error that the user can correct. The command prints its message and ends with its exit code."""
 
     exit_code = 2
 
@@ -28,7 +28,7 @@ class UsageError(AgentwatchError):
 
 
 class ConfigError(AgentwatchError):
-    """The configuration is wrong; the message names the file, the line and what to do."""
+    """The settings are wrong. The message names the file, the line and the remedy."""
 
 
 class NoMatchError(AgentwatchError):
@@ -38,4 +38,4 @@ class NoMatchError(AgentwatchError):
 
 
 class WorkspaceError(AgentwatchError):
-    """The workspace does not exist, is no directory or cannot be read."""
+    """The workspace does not exist, is no directory, or cannot be read or written."""

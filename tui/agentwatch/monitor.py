@@ -1,4 +1,4 @@
-"""Watches one workspace: runs its sources, tree, history and checks together, and records decisions about it."""
+"""Watches one workspace: applies the events of its sources to its tree, records them, and starts the checks."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.source import ParsedDocuments
     from agentwatch.sources.sessions.entries import RunTranscript
 
-_CHUNK = 50  # events applied without a pause: a key pressed meanwhile has to wait for them
+_CHUNK = 50  # the most events applied without a pause, in which no key is handled
 _REST_SECONDS = 0.01  # the longest pause between two chunks
-_PASS_SHARE = 5.0  # while events wait, at most a fifth of the time goes into passes over all tasks
-# Seconds between two ticks: while time alone changes something in the tree, and while it is known not to.
+_PASS_SHARE = 5.0  # while events wait, a pass over all tasks is followed by a pause of five times its length
+# Seconds between two ticks: normally, and (second value) while the passing of time changes nothing in the tree.
 _TICK_SECONDS = (1.0, 5.0)
 
 
 class Monitor:
-    """A workspace being watched: its tree, its health, the texts of its documents, and decisions about it.
+    """A watched workspace: its tree, its health, the texts of its documents, and decisions about it.
 
-    `parsed` shares parsed documents. With `remembers`, the history is read first; `updates` also records in it, `scan`
-    does not. Each `open_…` is called in a thread. `host` is the operator's name of the other machine, "" for this one.
+    `parsed` is a shared cache of documents. With `remembers`, the history is read first, and `updates` also writes it.
+    Each `open_…` is called in a thread. `host` is the name of the other machine, "" for this one.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Monitor:
         parsed: ParsedDocuments | None = None,
         remembers: bool = False,
         open_desk: Callable[[], DecisionService] | None = None,
-        open_shelf: Callable[[], Acknowledgements] | None = None,
+        open_acknowledgements: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = -math.inf,
@@ -75,20 +75,20 @@ class Monitor:
         self.spellings = () if host else spellings(workspace)
         if not host:
             distrust_workspace(workspace)
-        # The path on the workspace's own machine, as far as known, and the name by which a command line takes it.
+        # `directory` is the path on the machine of the workspace. `written` is its name on a command line.
         self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, tree_rules(settings, history_before), host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"connecting to {host}" if host else "reading the workspace")
         self.complaints: list[str] = []
-        self.shelf: Acknowledgements | None = None
-        self.clerk: DecisionWatcher | None = None
+        self.acknowledgements: Acknowledgements | None = None
+        self.decision_watcher: DecisionWatcher | None = None
         self.inbox: Inbox | None = None
-        self.tap: Callable[[Event], None] = lambda _: None  # called with every event after the tree has taken it
+        self.on_event: Callable[[Event], None] = lambda _: None  # called with each event after it was added to the tree
         self._source, self._clock, self._remembers = source, clock, remembers
-        self._open_desk, self._open_shelf = open_desk, open_shelf
+        self._open_desk, self._open_acknowledgements = open_desk, open_acknowledgements
         self._open_inbox, self._open_codex = open_inbox, open_codex
-        self.checks = inspects  # whether the claims of returns are checked on this machine
+        self.checks = inspects  # whether this machine checks the claims of returns
         self._inspector: Inspector | None = None
         if inspects:
             from agentwatch.evidence.inspector import Inspector
@@ -98,79 +98,79 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        # Batches to apply: the remaining events, the health after them, whether they replace the tree (`starts_over`).
+        # The batches to apply: the events left, the health afterwards, and whether the events replace the tree.
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
         self._is_stopped = False
-        self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
+        self._next_pass_at = 0.0  # the earliest monotonic time of the next pass over all tasks while events wait
         self._unchecked: set[str] = set()
 
     # For screens and commands
 
     @property
     def title(self) -> str:
-        """The name of the watched workspace; foreign."""
+        """The name of the watched workspace (untrusted)."""
         return (self.workspace.name or str(self.workspace)) + "/"
 
     @property
     def watched(self) -> str:
-        """The place in which tasks are looked for; foreign."""
+        """A description of the place where tasks are looked for (untrusted)."""
         return f"{self.workspace} and everything below"
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The problems of reading files, sessions, the history, decisions and requests."""
-        return (*self.health.problems, *self._own_problems())
+        """The problems in reading files, sessions, the history, decisions and requests."""
+        return (*self.health.problems, *self._problems_of_parts())
 
     @property
-    def shelves(self) -> list[Acknowledgements]:
+    def all_acknowledgements(self) -> list[Acknowledgements]:
         """The stores of acknowledged and snoozed tasks, one for each workspace."""
-        return [] if self.shelf is None else [self.shelf]
+        return [] if self.acknowledgements is None else [self.acknowledgements]
 
     @property
     def connecting(self) -> int:
-        """The number of hosts that have reported nothing so far and are not known to be unreachable."""
+        """The number of hosts that are still being connected to."""
         return 0
 
     @property
     def notices(self) -> list[str]:
-        """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        own = [problem.message for problem in self._own_problems()]
+        """Messages for the operator, a sentence each. They may quote untrusted text."""
+        own = [problem.message for problem in self._problems_of_parts()]
         return [*own, *self.health.notices, *self.complaints]
 
     @property
     def messages(self) -> list[str]:
-        """The notices, and a sentence for each thing that the source cannot read."""
+        """The notices, and a sentence for each file or session that cannot be read."""
         return [*self.notices, *map(str, self.health.problems)]
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything present at the start has been read, applied and checked."""
+        """Whether everything was read, applied and checked, so that nothing is left to do."""
         if self._pending or self.health.mode == "starting" or self._unchecked:
             return False
-        return all(worker is None or worker.idle for worker in (self._worker, self._inspector))
+        return all(worker is None or worker.is_idle for worker in (self._worker, self._inspector))
 
     @property
     def connection_facts(self) -> Sequence[tuple[str, str]]:
-        """The connection to the workspace's machine, for people, as pairs of label and text; foreign."""
+        """Facts about the connection to the workspace's machine, as pairs of label and text (untrusted)."""
         return self._source.connection_facts
 
-    def behind(self, task_id: str) -> Monitor:  # noqa: ARG002 - used by the monitor of several workspaces
-        """Return the monitor of the workspace to which this row or task belongs."""
+    def monitor_of_row(self, task_id: str) -> Monitor:  # noqa: ARG002 - used by the monitor of several workspaces
+        """Return the monitor of the workspace to which a row of the screen belongs."""
         return self
 
     def reconnect(self) -> list[str]:
-        """Try at once to reach the unreachable hosts, and return their names. Blocks for a moment."""
+        """Connect to all unreachable hosts at once, and return their names. Blocks for a moment."""
         if self.tree.lost_since is None:
             return []
         self._source.reconnect()
         return [self.host]
 
-    def of(self, task_id: str) -> tuple[Monitor, str]:
-        """Return the monitor of the workspace to which a task of the tree belongs, and the task's id there."""
+    def resolve_task(self, task_id: str) -> tuple[Monitor, str]:
+        """Return the monitor of the workspace to which a task belongs, and the id of the task in that workspace."""
         return self, task_id
 
     def content(self, version: Seen | Message) -> str | None:
-        """Do as `text`, but return None if a host does not answer."""
+        """Return the text of a version or a message. Return None if it is lost, or if its host does not answer."""
         from agentwatch.decisions.errors import NoAnswerError
 
         with suppress(NoAnswerError):
@@ -178,35 +178,35 @@ class Monitor:
         return None
 
     def text(self, version: Seen | Message) -> str | None:
-        """Return the text of a version or a message, None if it is not kept. May read. Raises NoAnswerError."""
+        """Return the text of a version or a message, or None if it is lost. Raise NoAnswerError. May block."""
         text = self._source.content(version.digest)
         return self._history.text(version.digest) if text is None and self._history else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """Return the transcript of a run, None if there is none. Any thread may call it."""
+        """Return the transcript of a run, or None if there is none. Any thread may call it."""
         return self._source.transcript(run)
 
-    def _own_problems(self) -> list[Problem]:
+    def _problems_of_parts(self) -> list[Problem]:
         parts = {
             "history": self._history,
-            "decisions": self.clerk,
-            "put aside": self.shelf,
+            "decisions": self.decision_watcher,
+            "put aside": self.acknowledgements,
             "requests": self.inbox,
             "codex": self._codex,
         }
-        told = [(name, part.notice) for name, part in parts.items() if part and part.notice]
-        return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in told]
+        notices = [(name, part.notice) for name, part in parts.items() if part and part.notice]
+        return [Problem(name, str(state_directory(self.workspace)), notice) for name, notice in notices]
 
     # Decisions of the operator
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError."""
-        now = self.returned_now(subject.task_id)
+        """Record a decision about the attempt that the operator saw, and deliver it. Raise DecisionError."""
+        now = self.digest_reader(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
-    def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """Return a function for any thread that gives the sha256 of a task's current return. May raise
-        ReturnChangedError."""
+    def digest_reader(self, task_id: str) -> Callable[[], str | None]:
+        """Return a function that reads the sha256 of a task's current return. Any thread may call the function.
+        The function raises ReturnChangedError if the file cannot be read."""
         from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
@@ -214,14 +214,14 @@ class Monitor:
         if returned is None:
             return lambda: None
         if returned.stored:
-            # A session's return is in no file of the workspace, so the tree has its latest state.
+            # The return is part of a session, so the tree always has the current one.
             return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for the process that holds it. Raises DecisionError."""
-        # For a request on a host, the host's own desk checks whether somebody still waits.
-        gone = partial(self.inbox.gone, request) if self.inbox else lambda: None
+        """Record the answer to a program's request, as the operator saw the request. Raise DecisionError."""
+        # If the request is on a host, the host itself checks whether the program still waits.
+        gone = partial(self.inbox.why_gone, request) if self.inbox else lambda: None
         asked = self.tree.find_request(request.request_id)
         task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
@@ -233,22 +233,22 @@ class Monitor:
 
         from agentwatch.decisions.errors import DecisionError
 
-        if self.clerk is None:
+        if self.decision_watcher is None:
             raise DecisionError("nothing can be decided here: this workspace is not being watched")
         try:
-            return await asyncio.to_thread(record, self.clerk.desk)
+            return await asyncio.to_thread(record, self.decision_watcher.desk)
         finally:
-            # Even after an error, only the disk tells whether the decision was recorded.
-            self.clerk.look_soon()
+            # Read the ledger again even after an error: the decision may have been recorded.
+            self.decision_watcher.poll_soon()
 
     # Once, for a command
 
     def scan(self, about: str | None = None) -> None:
-        """Read everything once; with `about`, only one task's history and what is new. Blocks, and writes nothing."""
-        self._open_parts()
-        if self._open_shelf is not None:
-            self.shelf = self._open_shelf()
-            self._add(self.shelf.read_changes())
+        """Read the workspace once. With `about`, read only the history of this task. Blocks, and writes nothing."""
+        self._open_watchers()
+        if self._open_acknowledgements is not None:
+            self.acknowledgements = self._open_acknowledgements()
+            self._add(self.acknowledgements.read_changes())
         if self._remembers:
             from agentwatch.history.store import History
 
@@ -256,60 +256,60 @@ class Monitor:
             recalled = self._history.recall(about)
             self._source.remember(recalled)
             self._add(recalled.events)
-        self.load(self._source.scan())
+        self.apply_batch(self._source.scan())
 
-    def load(self, batch: Batch) -> None:
-        """Apply a whole batch at once, and check the claims in it. Blocks."""
+    def apply_batch(self, batch: Batch) -> None:
+        """Apply a whole batch at once, with all decisions and requests, and check its claims. Blocks."""
         self.health = batch.health
-        decisions = self.clerk.look(writes=False) if self.clerk else []
-        requests = self.inbox.look() if self.inbox else []
+        decisions = self.decision_watcher.read_changes(writes=False) if self.decision_watcher else []
+        requests = self.inbox.read_changes() if self.inbox else []
         self._add((*batch.events, *decisions, *requests))
-        if self._inspector and (targets := self._inspector.news_of(self.tree, self.tree.tasks)):
+        if self._inspector and (targets := self._inspector.find_new_targets(self.tree, self.tree.tasks)):
             self._add(self._inspector.check(targets))
         self.tree.apply(Tick(0, self._clock()))
 
     # As long as the screen lives
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Run the source and apply its events until closed. Yields the ids of changed tasks, sometimes none."""
+        """Watch the workspace until closed. After each step yield the ids of the changed tasks, which may be none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
-        def put(events: Sequence[Event], health: Health | None = None, starts_over: bool = False) -> None:
+        def enqueue(events: Sequence[Event], health: Health | None = None, starts_over: bool = False) -> None:
             self._pending.append((iter(events), health, starts_over))
             arrived.set()
 
         def hand_over(*news: Any) -> None:
-            loop.call_soon_threadsafe(put, *news)
+            loop.call_soon_threadsafe(enqueue, *news)
 
-        def observed(batch: Batch) -> None:
-            # Runs in the source's thread, so events are recorded even if the event loop no longer accepts them.
+        def take_batch(batch: Batch) -> None:
+            # Called in the thread of the source, so events are recorded even after the event loop has ended.
             if self._recorder:
                 self._recorder.is_complete |= batch.health.mode != "starting"
-                # Sessions change all the time, and their stores keep them, so they are not recorded.
-                self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
+                # Runs of sessions are not recorded: they change all the time, and the programs keep them.
+                self._recorder.queue_events(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
 
         worker = self._worker = Worker()
         try:
-            if self._open_shelf is not None:
-                # Load this before any task, so that an acknowledged task never asks, not even for a moment.
-                self.shelf = await asyncio.to_thread(self._open_shelf)
-                self._add(await asyncio.to_thread(self.shelf.begin))
-                worker.add(self.shelf)
+            if self._open_acknowledgements is not None:
+                # Load acknowledgements before the tasks, or an acknowledged task would ask for a moment.
+                self.acknowledgements = await asyncio.to_thread(self._open_acknowledgements)
+                self._add(await asyncio.to_thread(self.acknowledgements.read_first))
+                worker.add(self.acknowledgements)
             if self._remembers:
                 decided = await asyncio.to_thread(self._read_ledger)
                 recalled = await self._recall(worker)
                 if known := recalled | (self._apply(decided) if decided else frozenset()):
                     yield known
-            self._source.start(observed)
+            self._source.start(take_batch)
             if self._inspector:
                 self._inspector.start(hand_over)
             worker.start(hand_over)
-            if self.clerk is None:
-                await asyncio.to_thread(self._open_parts)
-            for part in filter(None, (self.clerk, self.inbox)):
+            if self.decision_watcher is None:
+                await asyncio.to_thread(self._open_watchers)
+            for part in filter(None, (self.decision_watcher, self.inbox)):
                 worker.add(part)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
@@ -317,26 +317,26 @@ class Monitor:
             async for changed in self._apply_all(arrived):
                 yield changed
         finally:
-            # An event loop that ends cancels this task a second time; the shield lets the thread finish.
+            # The shield lets the thread finish even if the ending event loop cancels this task again.
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _read_ledger(self) -> Sequence[Event]:
-        """Read the decisions before any task is there, so that a decided task never asks, not even for a moment."""
+        """Return the recorded decisions. Apply them before the tasks, or a decided task would ask for a moment."""
         if not may_exist(state_directory(self.workspace) / "decisions"):
             return ()
-        self._open_parts()
-        return self.clerk.poll() if self.clerk else ()
+        self._open_watchers()
+        return self.decision_watcher.poll() if self.decision_watcher else ()
 
-    def _open_parts(self) -> None:
+    def _open_watchers(self) -> None:
         if self._open_desk is not None:
             from agentwatch.decisions.service import DecisionWatcher
 
-            self.clerk = DecisionWatcher(self._open_desk(), self._clock)
+            self.decision_watcher = DecisionWatcher(self._open_desk(), self._clock)
         if self._open_inbox is not None:
             self.inbox = self._open_inbox()
 
     async def _recall(self, worker: Worker) -> Set[str]:
-        """Replace the tree by the whole history at once, as a part would look like the present. Return changed ids."""
+        """Read the whole history, and replace the tree by it at once. Return the ids of changed tasks."""
         import asyncio
 
         from agentwatch.history.store import Recorder
@@ -348,24 +348,24 @@ class Monitor:
         await asyncio.to_thread(self._source.remember, recalled)
         worker.add(recorder)
         events = recalled.events
-        return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
+        return self._replace(await asyncio.to_thread(self._build_tree, events), events) if events else frozenset()
 
-    def _tree_of(self, events: Sequence[Event]) -> Tree:
+    def _build_tree(self, events: Sequence[Event]) -> Tree:
         tree = self._new_tree()
-        # Stop early if the user quits meanwhile.
+        # Stop early if the user quits.
         tree.apply(*takewhile(lambda _: not self._is_stopped, events))
         return tree
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
-        """Replace the tree by `tree`, which was built from `events`. Return the ids of tasks that may have changed."""
-        # In a replay, going back also undoes later acknowledgements; otherwise they are kept.
+        """Replace the tree by `tree`, which was built from `events`. Return the ids of all tasks of both trees."""
+        # Keep the acknowledgements, except in a replay, where going back also undoes later ones.
         asides = {} if self.health.mode == "replay" else self.tree.asides
         tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
         others = {*self.tree.tasks, *tree.tasks}
-        # Keep the same tree object, because others refer to it.
+        # Change the tree in place, because other objects refer to it.
         vars(self.tree).update(vars(tree))
         for event in events:
-            self.tap(event)
+            self.on_event(event)
         return self._apply((), others)
 
     def _stop(self) -> None:
@@ -379,7 +379,7 @@ class Monitor:
 
         while True:
             with suppress(TimeoutError):
-                # `asyncio.wait_for` would lose a cancellation that comes with the event, before Python 3.12.
+                # Before Python 3.12 `asyncio.wait_for` may lose a cancellation, so `asyncio.timeout` is used.
                 rests = self.health.mode != "starting" and self.tree.next_change_at == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
@@ -391,55 +391,55 @@ class Monitor:
                 if changed or not is_idle:
                     yield changed
                 is_idle = False
-                # A key takes a dozen rounds of the event loop, so half of the time is left to them.
+                # Pause as long as the work took, so that the event loop can handle keys.
                 await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply the next waiting events or, without any, only the current time. Return the ids of changed tasks."""
+        """Apply the next waiting events, or only the current time if none wait. Return the ids of changed tasks."""
         import asyncio
 
         if not self._pending:
             return self._apply(())
         waiting, health, starts_over = self._pending[0]
         events = tuple(islice(waiting, None if starts_over else _CHUNK))
-        tree = await asyncio.to_thread(self._tree_of, events) if starts_over else None
+        tree = await asyncio.to_thread(self._build_tree, events) if starts_over else None
         if starts_over or len(events) < _CHUNK:
-            # The health changes only once the whole batch is in the tree.
+            # The new health is shown only after the whole batch is in the tree.
             self._pending.popleft()
             self.health = health or self.health
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events and the current time, then queue the checks and recordings that follow. Return changed ids."""
+        """Apply events and the current time, then queue checks and recordings. Return the ids of changed tasks."""
         self._add(events)
         began = time.monotonic()
-        if self._pending and not others and began < self._pass_at:
+        if self._pending and not others and began < self._next_pass_at:
             return frozenset()
         changed = others | self.tree.apply(Tick(0, self._clock()))
-        self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
+        self._next_pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self._inspector:
             self._unchecked |= changed
-            # Checks would delay the first look, so they begin after it.
+            # Checks begin only after the first reading, which they would delay.
             if self.health.mode != "starting":
-                if targets := self._inspector.news_of(self.tree, self._unchecked):
-                    self._inspector.want(targets)
+                if targets := self._inspector.find_new_targets(self.tree, self._unchecked):
+                    self._inspector.request_checks(targets)
                 self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
-        if self.clerk:
-            self.clerk.note_acted(tasks)
+        if self.decision_watcher:
+            self.decision_watcher.queue_acted(tasks)
         if self._recorder:
-            self._recorder.note(one for one in events if isinstance(one, Checked))
-            self._recorder.report(task for task in tasks if _has_new_fault(task))
+            self._recorder.queue_events(one for one in events if isinstance(one, Checked))
+            self._recorder.queue_faults(task for task in tasks if _has_new_fault(task))
         return changed
 
     def _add(self, events: Sequence[Event]) -> None:
         self.tree.add_events(events)
         for event in events:
-            self.tap(event)
+            self.on_event(event)
 
 
 def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
-    """Return the rules by which a tree judges, from the settings."""
+    """Return the rules by which a tree judges tasks, from the settings."""
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -451,8 +451,7 @@ def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """Whether a task that is not past has a fault to report: an invalid return that was first seen in this run, or a
-    missing artifact, which may be noticed only now."""
+    """Tell whether a present task has an invalid return that is new in this run, or lacks an artifact."""
     returned = task.latest.returned
     if returned is None or task.past:
         return False

@@ -1,4 +1,4 @@
-"""Builds command lines that any shell reads exactly and any terminal shows safely, and finds trusted programs."""
+"""Builds command lines that are exact in any shell and safe on any terminal, and finds trusted programs."""
 
 import errno
 import os
@@ -13,28 +13,27 @@ from pathlib import Path
 from agentwatch.errors import UsageError
 from agentwatch.text import clean_name
 
-# Arguments of `needing` for NATS, which reaches hosts that only dial out.
+# The arguments of `require_extra` for the client of NATS.
 FLEET = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "nacl"))
 
 _LONGEST = 100_000
-_WORDS = 5  # the number of words that `launcher` returns
+_WORDS = 5  # the number of words that `launch_words` returns
 
 
-# Places where programs are installed although they may be git work trees.
+# Directories of installed programs, which may be git work trees and are trusted all the same.
 _HOMEBREW = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
 
 _watched: set[str] = set()
 
 
 def launch_words() -> tuple[str, ...]:
-    """Return the words that start this same agentwatch, independent of the current directory and PYTHON* variables."""
+    """Return the words of a command that starts this agentwatch safely, from any directory and environment."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
     foreign = {os.path.realpath(place) for place in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep))}
-    # Without -I, Python would first look into the current directory and PYTHONPATH; with it, it skips the user's own
-    # packages. `site` would run a sitecustomize of the workspace if a .pth file names that: so -S, and instead of
-    # `site` a list of those present places that hold installed packages.
+    # -I keeps Python from loading modules of the current directory and PYTHONPATH. -S keeps `site` from running code
+    # that a .pth file names. Both hide installed packages, so the last word lists the directories that hold them.
     kept = [
         place for place in sys.path if os.path.realpath(place) not in foreign and any(Path(place).glob("*.dist-info"))
     ]
@@ -43,7 +42,7 @@ def launch_words() -> tuple[str, ...]:
 
 
 def call_words() -> tuple[str, ...]:
-    """Return the words that call agentwatch in a shell: its name if it is on the PATH, else as it was called now."""
+    """Return the words that call agentwatch in a shell: `agentwatch` if PATH has it, else a longer command."""
     if _is_on_path(os.environ.get("PATH")):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
@@ -52,20 +51,20 @@ def call_words() -> tuple[str, ...]:
 
 @cache
 def _is_on_path(path: str | None) -> bool:
-    """Whether agentwatch is on a PATH; cached, because some commands ask for each task."""
+    """Tell whether PATH has agentwatch. Cached, because some commands call this for each task."""
     import shutil
 
     return shutil.which("agentwatch", path=path) is not None
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra from a clone, because no package index has agentwatch."""
+    """Return the command that installs an extra such as `mcp` from a clone of agentwatch."""
     return command_line([sys.executable, "-m", "pip", "install", f".[{extra}]"]) + " (in your clone of agentwatch)"
 
 
 @contextmanager
 def require_extra(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
-    """Wrap imports that need the packages of an extra: if one is missing, raise UsageError with the install command."""
+    """Wrap imports of the packages of an extra. If one is missing, raise UsageError with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -75,9 +74,9 @@ def require_extra(extra: str, what: str, packages: Collection[str]) -> Iterator[
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Return the words as one line for any POSIX shell. Raises ValueError if a word holds a NUL character."""
+    """Return the words as one line for any POSIX shell. Raise ValueError if a word has a NUL character."""
     if any("\0" in word for word in words):
-        # A shell drops NUL characters, and the remaining word may be another task's id.
+        # A shell drops NUL characters, and without them the word may be the id of another task.
         raise ValueError("no argument of a command can hold a NUL character")
     import shlex
 
@@ -86,12 +85,12 @@ def command_line(words: Sequence[str]) -> str:
     for word in words:
         plain = shlex.quote(word)
         if plain.startswith("="):
-            # zsh would replace an unquoted `=name` by the path of the program `name`.
+            # zsh replaces an unquoted `=name` by the path of the program `name`.
             plain = f"'{plain}'"
         if clean_name(plain, _LONGEST) != plain:
             plain = f'"$(printf {_printf_format(word)})"'
             if word.endswith("\n"):
-                # `$(...)` drops trailing line breaks, so a dot is added and removed again.
+                # `$(...)` drops line breaks at the end, so add a dot and remove it again.
                 before.append(f"w{len(line)}=$(printf {_printf_format(word + '.')}) && ")
                 plain = f'"${{w{len(line)}%.}}"'
         line.append(plain)
@@ -99,23 +98,23 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def _printf_format(word: str) -> str:
-    """Return a quoted `printf` format that prints the word and holds nothing special to a shell or a terminal."""
+    """Return a quoted format for `printf` that prints the word. The format is safe for any shell and terminal."""
     plain = re.compile(rb"[A-Za-z0-9 _./:,@]").match
     return "'" + "".join(chr(byte) if plain(bytes([byte])) else f"\\{byte:03o}" for byte in os.fsencode(word)) + "'"
 
 
 def distrust_workspace(workspace: Path) -> None:
-    """Trust no program in this workspace from now on."""
-    with suppress(ValueError):  # an impossible path holds no programs
+    """From now on trust no program in this workspace."""
+    with suppress(ValueError):  # an impossible path has no programs
         _watched.add(os.path.realpath(workspace))
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """Return the absolute path of a program, None if none may be started. An absolute `name` is trusted; others are
-    looked up in those absolute directories of PATH (or `path`) where neither agents nor everybody may write."""
+    """Return the absolute path of a program, or None if there is no trusted one. An absolute `name` is trusted.
+    Any other name is looked up in the trusted directories of `path`, which is PATH by default."""
     if "/" in name:
         return name if name.startswith("/") else None
-    import shutil  # not needed by a hook
+    import shutil  # imported late, because hooks do not need it
 
     for entry in trusted_path(path).split(os.pathsep):
         found = shutil.which(name, path=entry)
@@ -125,7 +124,7 @@ def find_program(name: str, path: str | None = None) -> str | None:
 
 
 def resolve_command(command: Sequence[str]) -> list[str]:
-    """Return a command with the absolute path of its program. Raises FileNotFoundError if `find_program` finds none."""
+    """Return a command with the absolute path of its program. Raise FileNotFoundError if no trusted one is found."""
     program = find_program(command[0])
     if program is None:
         why = "it is in no directory of PATH outside of workspaces and git work trees"
@@ -134,14 +133,14 @@ def resolve_command(command: Sequence[str]) -> list[str]:
 
 
 def trusted_path(path: str | None = None) -> str:
-    """Return the trusted directories of PATH (or `path`) as one string."""
+    """Return a search path with only the trusted directories of `path`, which is PATH by default."""
     path = os.environ.get("PATH", os.defpath) if path is None else path
     entries = (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
     return os.pathsep.join(entry for entry in entries if _is_trusted(os.path.realpath(entry)))
 
 
 def _is_trusted(directory: str) -> bool:
-    """Whether agents and other users probably cannot write to a directory, given by its real path."""
+    """Tell whether a directory, given by its real path, is out of reach of agents and of other users."""
     for place in (Path(directory), *Path(directory).parents):
         try:
             mode = place.stat().st_mode

@@ -1,4 +1,4 @@
-"""The directory outside a workspace in which agentwatch keeps its state of it, and the locks of screens in it."""
+"""Finds the directories in which agentwatch keeps its state, outside of workspaces, and marks shown workspaces."""
 
 import fcntl
 import hashlib
@@ -14,24 +14,24 @@ from agentwatch.errors import UsageError
 
 _NAME_LENGTH = 40
 _ID = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS = 40  # links that one path may follow, the same limit as Linux has
+_MAX_LINKS = 40  # the most links in one path, as in Linux
 _SCRATCH = "temporary"
 
-HISTORY = "history.db"  # the database of the history, in the state directory of a workspace
+HISTORY = "history.db"  # the file of the history in the state directory of a workspace
 _SHOWN = "watched.lock"
-_FIRST = "first-watched"  # a file with a line of ISO 8601, separate so that it outlives a damaged history
+_FIRST = "first-watched"  # a file with one time in ISO 8601, apart from the history, which may get damaged
 _TRIES = 5
-# `is_shown` holds the lock for microseconds: two callers at once must not take each other for a screen.
+# `is_shown` holds the lock for microseconds, so it tries again before it takes another caller for a screen.
 _PAUSE_SECONDS = 0.01
 
-_screens: set[int] = set()  # the locks of the screens of this process
-_is_attended = True  # false while the user has stepped away from the screens
+_screens: set[int] = set()  # descriptors of the locks of this process's screens
+_is_attended = True  # false while the user is away from the screens
 
 _scratch_directories: set[Path] = set()  # the scratch directories of this process
 
 
 def user_home() -> Path:
-    """Return the user's home directory. Raises UsageError if the system knows none, as in a container."""
+    """Return the user's home directory. Raise UsageError if the system knows none."""
     try:
         return Path.home()
     except RuntimeError as error:
@@ -41,15 +41,15 @@ def user_home() -> Path:
 
 
 def abbreviate_home(path: str) -> str:
-    """Return a path as people write it, with `~` for the user's home directory."""
+    """Return a path with `~` in place of the user's home directory."""
     home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
     return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
 
 
 def may_exist(path: Path | str) -> bool:
-    """Whether something is at this path, or may be: without permission to look, the answer is True."""
+    """Tell whether a path exists. Return True also if this process may not look."""
     try:
-        os.stat(path)  # noqa: PTH116  asked again and again
+        os.stat(path)  # noqa: PTH116  faster, and called often
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
@@ -58,7 +58,7 @@ def may_exist(path: Path | str) -> bool:
 
 
 def leads_through(path: Path, directory: Path) -> bool:
-    """Whether a path leads into or through a directory, also by links, so that whoever writes there can redirect it."""
+    """Tell whether a path, followed link by link, passes through a directory. Who can write there can redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
     while rest and not here.is_relative_to(root):
@@ -79,19 +79,19 @@ def leads_through(path: Path, directory: Path) -> bool:
 
 
 def workspace_id(workspace: Path) -> str:
-    """Return a readable name and 16 hex digits of the sha256 of the real path: `shop-3f9ac04e11d25b60`."""
+    """Return the id of a workspace, its name and a digest of its real path: `shop-3f9ac04e11d25b60`."""
     real = os.path.realpath(workspace)
-    name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  may be no text
+    name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  a path may be invalid text
     return f"{name or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
 
 
 def is_workspace_id(text: str) -> bool:
-    """Whether a text has the form of a workspace id, and so is safe in a path."""
+    """Tell whether a text has the form of a workspace id, which is safe in a path."""
     return _ID.fullmatch(text) is not None
 
 
 def state_directory(workspace: Path) -> Path:
-    """Return `$XDG_STATE_HOME/agentwatch/<workspace id>`, by default below `~/.local/state`, without creating it."""
+    """Return the directory of the state of a workspace: `$XDG_STATE_HOME/agentwatch/<workspace id>`."""
     return state_directories() / workspace_id(workspace)
 
 
@@ -101,18 +101,18 @@ def state_directories() -> Path:
 
 
 def xdg_directory(variable: str, default: str) -> Path:
-    """Return our directory below an XDG base directory; a relative path in the variable is ignored, as XDG demands."""
+    """Return the directory of agentwatch in an XDG base directory. A relative path in the variable is ignored."""
     base = os.environ.get(variable) or ""
     return (Path(base) if Path(base).is_absolute() else user_home() / default) / "agentwatch"
 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Yield an empty directory that only the user can enter; it is removed after the block. Raises OSError."""
+    """Yield a temporary directory that only the user can enter. Remove it after the block. Raise OSError."""
     from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
-    Directory.make(top, UNSYNCED).close()
+    Directory.open_or_make(top, UNSYNCED).close()
     with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
         _scratch_directories.add(Path(path))
         try:
@@ -122,11 +122,11 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def remove_scratch_directories() -> None:
-    """Remove the scratch directories of this process, which is about to end without leaving their blocks."""
+    """Remove all scratch directories of this process, which is about to end abruptly."""
     import shutil
 
     for path in tuple(_scratch_directories):
-        for _ in range(_TRIES):  # another thread may still write there
+        for _ in range(_TRIES):  # another thread may still write into it
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
@@ -138,9 +138,9 @@ def remove_scratch_directories() -> None:
 
 @contextmanager
 def mark_shown(state: Path) -> Iterator[None]:
-    """Mark the workspace of a state directory as shown, by a lock that the system frees when the program ends."""
+    """Mark a workspace as shown during the block. The mark is a lock, which ends with the process."""
     with ExitStack() as stack:
-        with suppress(OSError), Directory.make(state) as directory:
+        with suppress(OSError), Directory.open_or_make(state) as directory:
             descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -150,7 +150,7 @@ def mark_shown(state: Path) -> Iterator[None]:
 
 
 def set_attended(*, attended: bool) -> None:
-    """Mark the screens of this process as attended or not; unattended ones do not count as shown."""
+    """Record whether the user is at the screens of this process. Otherwise their workspaces do not count as shown."""
     global _is_attended  # noqa: PLW0603
     _is_attended = attended
     for descriptor in _screens:
@@ -158,12 +158,12 @@ def set_attended(*, attended: bool) -> None:
 
 
 def is_attended() -> bool:
-    """Whether somebody attends the screens of this process."""
+    """Tell whether the user is at the screens of this process."""
     return _is_attended
 
 
 def is_shown(state: Path) -> bool:
-    """Whether a screen of this user on this machine shows the workspace of a state directory now."""
+    """Tell whether a screen of this user shows a workspace, given by its state directory."""
     with (
         suppress(OSError),
         Directory.open(state) as directory,
@@ -179,7 +179,7 @@ def is_shown(state: Path) -> bool:
 
 
 def read_first_watch(state: Path) -> float | None:
-    """Return when a screen first showed the workspace, in epoch seconds; None if unknown."""
+    """Return when a screen first showed the workspace, in epoch seconds. Return None if unknown."""
     from datetime import datetime
 
     with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
@@ -188,8 +188,8 @@ def read_first_watch(state: Path) -> float | None:
 
 
 def record_first_watch(state: Path, at: float) -> None:
-    """Record when the workspace was first watched (epoch seconds), unless that is recorded already. Blocks."""
+    """Record the time of the first watch (epoch seconds), unless one is already recorded. Blocks."""
     from datetime import UTC, datetime
 
-    with suppress(OSError), Directory.make(state) as directory:
+    with suppress(OSError), Directory.open_or_make(state) as directory:
         directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())

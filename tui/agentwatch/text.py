@@ -1,6 +1,6 @@
-"""Makes foreign text safe to show: every string of an agent passes through here right before it is shown.
+"""Makes untrusted text safe to show: all text of agents and programs passes through this module first.
 
-Characters that act on a terminal or hide are made visible, not dropped, so that the operator sees that they are there.
+Control characters and invisible characters are replaced by visible ones, so that the operator notices them.
 """
 
 import re
@@ -12,41 +12,41 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple, TextIO
 
-_MAX_MARKS = 2  # combining marks kept on one base character; more would cover the neighbouring lines
+_MAX_MARKS = 2  # the most combining marks on one character; more would cover the lines around it
 
-# The most characters shown of one line: longer lines take seconds to lay out, and nobody reads them.
+# The most characters shown of one line. The screen takes seconds to lay out a longer line.
 LINE_LIMIT = 4_000
 
 TEXT_LIMIT = 256 * 1024
 LINES_LIMIT = 2_000
 
-_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # the categories of characters that act or hide
+_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of control and invisible characters
 
-# A joiner between two pictures makes one picture, of a width on which terminals disagree. It hides nothing there, so it
-# is dropped; everywhere else it is made visible.
+# A joiner makes one emoji of two, whose width differs between terminals. There it hides nothing, so it is dropped.
+# Anywhere else a joiner is made visible.
 _PICTURE = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _JOINER = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
-# Invisible characters that their category does not reveal: Default_Ignorable_Code_Point, and signs without a shape.
+# Invisible characters of other categories: Default_Ignorable_Code_Point, and characters without a shape.
 _UNSEEN = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
-# Variation selectors choose how a picture, a digit of a key or the letter ℹ looks; elsewhere they may hide something.
+# Variation selectors choose the look of an emoji, a digit or the letter ℹ. Anywhere else they are shown.
 _SELECTORS = "\ufe0e\ufe0f"
-# Skin tones, which have no width of their own on a picture.
+# Skin tones, which have no width of their own behind an emoji.
 _TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _SELECTED = frozenset("0123456789#*\u2139")
 
-# Vowels and finals of Hangul are shown properly only behind the letter that begins their syllable.
+# Vowels and finals of Hangul are legible only behind the first letter of their syllable.
 _VOWELS_AND_FINALS = "\u1161-\u11ff\ud7b0-\ud7c6\ud7cb-\ud7fb"
 _JAMO = re.compile(f"[{_VOWELS_AND_FINALS}]")
 _STRAY_JAMO = re.compile(f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+")
 _ANY_BASE = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
-)  # marks that are visible on any character; a script's own marks may be invisible on characters of another script
-_SCRIPTS = "\u0530"  # from this character on, letters have marks of their own script
+)  # combining marks that are visible on any character; other marks may be invisible on another script
+_SCRIPTS = "\u0530"  # from this character on, scripts have combining marks of their own
 
 _BLANK = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _MANY = 40
@@ -54,12 +54,12 @@ _MANY_BLANKS = re.compile(rf"[^\S\n]{{{_MANY},}}")
 _BLANK_IN_CALL = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
-)  # matches what is made visible or counted in a call, and literal text that looks like such a replacement
+)  # matches blanks to replace in a call, and text that looks like such a replacement
 
-_MOST_EMPTY = 3  # empty lines in a row; if there are more, a text that is shown whole has their number instead
+_MOST_EMPTY = 3  # the most empty lines in a row that are shown; of more, only the number is shown
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
-# Nearly every string is printable ASCII, which is safe as it is.
+# Nearly every string is printable ASCII, which is always safe.
 _PLAIN = re.compile(r"[\x20-\x7e]*\Z")
 
 
@@ -67,25 +67,25 @@ _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz
 
 
 def fold_case(text: str) -> str:
-    """Return the text with only A to Z in lower case: full case folding turns some foreign letters into `s` or `k`."""
+    """Return the text with A to Z in lower case. Full case folding would turn some other letters into `s` or `k`."""
     return text.translate(_LOWER)
 
 
 @lru_cache(maxsize=4096)
 def _show_character(character: str) -> str:
-    """Return how one character is shown; "" for a combining mark, whose display depends on the character before it."""
+    """Return the safe form of a character. Return "" for a combining mark: it depends on the character before."""
     category = unicodedata.category(character)
     if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
         return _make_visible(character)
     if category[0] == "M" or character in _TONES or _JAMO.match(character):
         return ""
-    # Other spaces (no-break, ideographic, thin) become a plain space, because they could fake a word boundary.
+    # Special spaces (no-break, ideographic, thin) become a plain space, because they look like one.
     return " " if category == "Zs" else character
 
 
 @lru_cache(maxsize=4096)
-def _is_seen_on(mark: str, base: str) -> bool:
-    """Whether a mark is visible on the character before it (`base`, "" if there is none)."""
+def _is_visible_on(mark: str, base: str) -> bool:
+    """Tell whether a combining mark is visible on `base`, the character before it, which may be ""."""
     if mark in _SELECTORS and base in _SELECTED:
         return True
     if mark in _SELECTORS or mark in _TONES:
@@ -101,8 +101,8 @@ def _make_safe(text: str) -> str:
     text = _STRAY_JAMO.sub(_make_visible, re.sub(_JOINER, r"\1", text))
     shown: list[str] = []
     base, marks = "", 0
-    for character in [*text, ""]:  # the empty one ends the last marks
-        if character and not _show_character(character) and _is_seen_on(character, base):
+    for character in [*text, ""]:  # the last, empty one ends the loop over marks
+        if character and not _show_character(character) and _is_visible_on(character, base):
             marks += 1
             if marks <= _MAX_MARKS:
                 shown.append(character)
@@ -116,18 +116,18 @@ def _make_safe(text: str) -> str:
 
 
 def count_unseen(text: str) -> int:
-    """Return how many characters of a text would be invisible if it were shown unchanged, as in an editor."""
+    """Return the number of characters that would be invisible if an editor showed the text unchanged."""
     text = re.sub(_JOINER, r"\1", text)
     return 0 if text.isascii() else len(_HIDDEN.findall(text)) - len(_HIDDEN.findall(_make_safe(text)))
 
 
 def omission_mark(number: int, what: str) -> str:
-    """Return a mark for omitted things, `<+3 marks>`. Text from `verbatim` never looks like such a mark."""
+    """Return a mark such as `<+3 marks>` in place of omitted characters."""
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return one safe line of at most `limit` characters, `…` in place of the rest. Never parse it as markup."""
+    """Return a text as one safe line of at most `limit` characters. Never parse the result as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
     text = _make_safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
@@ -135,12 +135,12 @@ def clean(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def clean_name(text: str, limit: int = LINE_LIMIT) -> str:
-    """Do as `clean` for an id or a name, so that two which differ only in a blank look different."""
+    """Return an id or a name as one safe line. Special blanks become visible, so that different ids look different."""
     return clean(_BLANK.sub(_make_visible, text[: limit + 1]), limit)
 
 
 def clean_call(text: str, limit: int = LINE_LIMIT) -> str:
-    """Make a call safe for a decision: show the number of many blanks, and let no text look like such a number."""
+    """Return the text of a call for the operator to judge. Long runs of blanks are replaced by their number."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_show_blanks, text[: max(limit - 1, 0)] if cut else text)
     return _make_safe(text) + ("…" if cut else "")
@@ -158,7 +158,7 @@ def _make_visible(blanks: re.Match[str] | str) -> str:
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
-    """Return the safe lines of a longer text, each cut as by `clean`, and a sentence if anything was cut, else None."""
+    """Return the safe lines of a longer text. Also return a sentence that tells of cuts, or None."""
     lines = text[:max_characters].replace("\r\n", "\n").split("\n")
     note = None
     if len(text) > max_characters or len(lines) > max_lines or any(len(line) > LINE_LIMIT for line in lines):
@@ -168,7 +168,7 @@ def clean_lines(
 
 
 class Piece(NamedTuple):
-    """A piece of a text shown whole: a line's beginning, its continuation, or (`counted`) a number of empty lines."""
+    """A piece of a text: the beginning of a line, its continuation, or (if `counted`) a number of empty lines."""
 
     text: str
     begins: bool = True
@@ -176,7 +176,7 @@ class Piece(NamedTuple):
 
 
 def safe_pieces(text: str) -> Iterator[Piece]:
-    """Yield a whole foreign text in safe pieces. Many blanks or empty lines become a number, so they hide nothing."""
+    """Yield all of an untrusted text in safe pieces. Many blanks or empty lines are replaced by their number."""
     lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)
@@ -189,12 +189,12 @@ def safe_pieces(text: str) -> Iterator[Piece]:
 
 
 def has_hidden_blanks(text: str) -> bool:
-    """Whether a text holds so many blanks or empty lines in a row that `whole` shows their number instead."""
+    """Tell whether a text has many blanks or empty lines in a row, which could hide the text after them."""
     return any(piece.counted for piece in safe_pieces(text)) or _MANY_BLANKS.search(text) is not None
 
 
 def shorten_paths(words: str, places: Iterable[str]) -> str:
-    """Return words with the paths in a workspace made relative to it; `places` are the workspace's spellings."""
+    """Return the words with paths relative to a workspace. `places` are the spellings of the workspace's path."""
     for place in places:
         if len(place) > 1 and place in words:
             path = rf"(?<![\w./~-]){re.escape(place)}(?:(/+)(?=[\w.@*\[{{$-])|/*(?![\w./-]))"
@@ -203,17 +203,17 @@ def shorten_paths(words: str, places: Iterable[str]) -> str:
 
 
 def quote_text(text: str, limit: int = 80) -> str:
-    """Return foreign text in quotation marks for a sentence of ours; the text cannot fake the closing one."""
+    """Return untrusted text in quotation marks, for use in a sentence. The text cannot fake the closing mark."""
     return "“" + clean_name(text, limit).replace("“", '"').replace("”", '"') + "”"
 
 
 # For one line of the screen
 
-# Variation selectors change the width of the character before them, on which terminals disagree.
+# Variation selectors change the width of the character before them in some terminals only.
 _WITHOUT_SELECTORS = dict.fromkeys(range(0xFE00, 0xFE10))
 
-# Matches only marks that are certainly Markdown: asterisks of a glob stand beside a slash, dot or letter, underscores
-# belong to names. No part may hold its own end character, so a failed match reads each character at most twice.
+# Matches only marks that are certainly Markdown. Asterisks beside a slash, dot or letter may be a glob, and underscores
+# belong to names. No part may contain its own end character, so that a failed match takes linear time.
 _MARKS = (
     r"(?<!`)(`{1,3})([^`]+)\1(?!`)"
     r"""|(?<![^\s(\["':;,\u0080-\U0010ffff])"""
@@ -223,14 +223,14 @@ _HEADING = r"(?m)^[ \t]*#{1,6}[ \t]+"
 
 
 def clean_row(text: str, limit: int = 200) -> str:
-    """Return foreign text for one line of the screen: safe, and of a width on which terminals agree."""
+    """Return untrusted text as one safe line whose width is the same in all terminals."""
     return clean(text, limit).translate(_WITHOUT_SELECTORS)
 
 
 def clean_summary(text: str, limit: int = 200) -> str:
-    """Do as `shown`, without the Markdown marks of emphasis, code and headings that an agent may have written.
+    """Return untrusted text as one safe line without the Markdown marks of emphasis, code and headings.
 
-    For one-line summaries (titles, questions, hints). Use `shown` for a name that must be exact, such as an id.
+    Use it for titles, questions and hints. Use `clean_row` for a name that must be exact, such as an id.
     """
     text = text[: LINE_LIMIT + 1]
     if "*" in text or "`" in text or "#" in text:
@@ -243,7 +243,7 @@ def _remove_marks(text: str) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and message of an error as safe text. Never raises, even if the error cannot be printed."""
+    """Return the type and message of an error as safe text. Never raise, even if the error cannot be printed."""
     try:
         return clean(f"{type(error).__name__}: {error}".removesuffix(": "), 300)
     except BaseException:  # noqa: BLE001  its own `__str__` may raise anything
@@ -251,8 +251,8 @@ def describe_error(error: BaseException) -> str:
 
 
 def indented_json(value: object) -> str:
-    """Return a value as indented JSON in ASCII only, so that foreign characters reach a terminal only as escapes."""
-    # Takes a sixth of the time of `json`, which indents in Python.
+    """Return a value as indented JSON in ASCII. All other characters are escapes, which are safe on a terminal."""
+    # Six times as fast as `json` with indentation.
     from pydantic_core import to_json
 
     try:
@@ -272,7 +272,7 @@ class Mark(StrEnum):
 
 
 class Check(NamedTuple):
-    """The outcome of one check: what was found, and what to do if that is wrong. `found` may quote foreign text."""
+    """One check, what was found, and the remedy if something is wrong. `found` may quote untrusted text."""
 
     mark: Mark
     about: str
@@ -285,12 +285,12 @@ bad = partial(Check, Mark.BAD)
 
 
 def print_text(text: str) -> None:
-    """Print to standard output; a character that its encoding lacks is printed as an escape."""
+    """Print to standard output. Escape characters that the encoding of the output lacks."""
     _print(sys.stdout, text)
 
 
 def print_error(text: str) -> None:
-    """Print one line to standard error, with foreign text made safe."""
+    """Print one line to standard error. Untrusted text in it is made safe."""
     _print(sys.stderr, clean(text))
 
 

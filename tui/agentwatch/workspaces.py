@@ -1,4 +1,4 @@
-"""Watches several workspaces as one: finds them, and joins their monitors in one monitor."""
+"""Finds workspaces, and watches several workspaces at once with one joined tree."""
 
 from __future__ import annotations
 
@@ -27,35 +27,37 @@ if TYPE_CHECKING:
 
 _SEARCH_SECONDS = 2.0  # between two searches for worktrees or hosts
 _EVERYWHERE_SECONDS = 10.0  # between two searches through all session stores
-_MOST = 40  # the most workspaces that `--all` watches at once: each needs threads, a history and file watches
-_DAY = 86_400.0  # `--all` shows sessions that were alive in the last so many seconds
+_MOST = 40  # the most workspaces that `--all` watches at once, as each one needs threads and file watches
+_DAY = 86_400.0  # `--all` shows sessions that were alive in this time
 
-_TURN_SECONDS = 0.5  # the longest that the first scan of a workspace delays the next workspace
-_TITLE = 30  # the most characters for the names of all workspaces in the header; if longer, it shows their number
+_TURN_SECONDS = 0.5  # the longest that the first reading of a workspace delays the next workspace
+_TITLE = 30  # the most characters of all names in the title; if they are longer, it has their number
 
 
 class Place(NamedTuple):
-    """A workspace to watch, and the name of its top row. If it `comes`, it is removed once it is not found any more; if
-    it `waits`, it has no row before something in it is not past. `host`: another machine by the operator's name, or a
-    server that stands for so many `hosts`."""
+    """A workspace to watch, with the name of its top row on the screen.
+
+    If it `vanishes`, it is removed once no search finds it. If it `starts_hidden`, it has no row before a task in it is
+    present. `host` names another machine, or a server that stands for so many `hosts`.
+    """
 
     workspace: Path
     name: str | None = None
-    comes: bool = False
-    waits: bool = False
+    vanishes: bool = False
+    starts_hidden: bool = False
     host: str = ""
     hosts: int = 1
 
 
 class Places(NamedTuple):
-    """The workspaces found now, and a sentence for each that cannot be watched."""
+    """The workspaces that a search found, and a sentence for each one that cannot be shown."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
 
 
 def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
-    """Return the names of top rows: the last part of each path, and more parts if several paths share it."""
+    """Return a short name for each workspace: the last part of its path, or more parts if needed to tell them apart."""
     names: dict[Path, str] = {}
     for workspace in workspaces:
         parts = workspace.parts
@@ -68,14 +70,14 @@ def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
 
 
 def find_worktrees(workspace: Path) -> Places:
-    """Return the other worktrees of a repository, as they are now."""
+    """Return the other worktrees of the repository of a workspace."""
     others = find_ready_worktrees(workspace)
     names = name_workspaces([workspace, *others])
-    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
+    return Places([Place(one, names[one], vanishes=True, starts_hidden=True) for one in others])
 
 
 class WorkspaceFinder:
-    """Finds every workspace in which a session was alive in the last day, and keeps those found before."""
+    """Finds all workspaces in which a session was alive in the last day. Workspaces found before stay."""
 
     def __init__(self) -> None:
         self._found: dict[Path, Place] = {}
@@ -85,13 +87,13 @@ class WorkspaceFinder:
 
         alive = find_workspaces(find_live_directories(time.time() - _DAY), _is_shown_within)
         home = user_home()
-        # The home directory and those above it hold all files of the user, so they are no workspaces.
+        # The home directory and its parents are no workspaces, because they contain all files of the user.
         wide = {place for place in alive if place == home or place in home.parents}
         newest = sorted(alive.keys() - wide, key=lambda place: -alive[place])
         self._found = {place: one for place, one in self._found.items() if place.is_dir()}
         new = [place for place in newest if place not in self._found]
         names = name_workspaces([*self._found, *new])
-        self._found |= {place: Place(place, names[place], comes=True) for place in new[: _MOST - len(self._found)]}
+        self._found |= {place: Place(place, names[place], vanishes=True) for place in new[: _MOST - len(self._found)]}
         complaints = [f"Sessions in {place} are not shown: name a directory below it" for place in sorted(wide)]
         if more := len(names) - len(self._found):
             complaints.append(f"{plural(more, 'more workspace')} with sessions: {_MOST} are shown at once")
@@ -99,7 +101,7 @@ class WorkspaceFinder:
 
 
 def _is_shown_within(whole: str, part: str) -> bool:
-    """Whether the directory `part` is shown as a part of `whole`; the home and those above it have no parts."""
+    """Tell whether the directory `part` is shown with `whole`. False if `whole` is the home or contains it."""
     from agentwatch.sources.sessions.store import contains
 
     home = str(user_home())
@@ -111,15 +113,15 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """One workspace. `scope` is the prefix of its task ids in the joined tree, None before its tasks are shown."""
+    """One of the watched workspaces. `scope` is the prefix of its task ids in the joined tree, None if it is hidden."""
 
     place: Place
     monitor: Monitor
     scope: str | None = None
-    running: asyncio.Task[None] | None = None
+    watching: asyncio.Task[None] | None = None
 
-    def name(self, sentence: str) -> str:
-        """Put the workspace's name, if it has one, before a sentence."""
+    def prefix_name(self, sentence: str) -> str:
+        """Return a sentence with the name of the workspace before it."""
         return sentence if self.place.name is None else f"{self.place.name}: {sentence}"
 
     @property
@@ -128,12 +130,12 @@ class _Member:
 
     @property
     def is_unread(self) -> bool:
-        """Whether the workspace is on a host that has not reported on it so far."""
+        """Whether the workspace is on a host that has not sent its tasks so far."""
         return bool(self.place.host) and not self.is_lost and self.monitor.health.mode == "starting"
 
 
 class Workspaces(Monitor):
-    """Watches the workspaces at `places` and those that the functions `finds`, called repeatedly, return."""
+    """Watches several workspaces with one joined tree. The `finders` are functions that search for more of them."""
 
     tree: JoinedTree
 
@@ -141,80 +143,80 @@ class Workspaces(Monitor):
         self,
         places: Sequence[Place],
         settings: Settings,
-        open_one: Callable[[Place], Monitor],
+        open_monitor: Callable[[Place], Monitor],
         *,
-        finds: Sequence[Callable[[], Places]] = (),
+        finders: Sequence[Callable[[], Places]] = (),
         noun: str = "workspace",
         workspace: Path | None = None,
         end: Callable[[], None] = lambda: None,
     ):
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
-        from agentwatch.delegation.tree import JoinedTree  # not needed by commands that look once
+        from agentwatch.delegation.tree import JoinedTree  # imported late, because most commands do not need it
 
-        # A prefix with NUL and random digits, so that no task id of a workspace equals a key of the joined tree.
+        # The prefix has a NUL and random digits, so that no task id equals a key of the joined tree.
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
-        self._open_one, self._finds, self._end = open_one, finds, end
+        self._open_monitor, self._finders, self._end = open_monitor, finders, end
         self.pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
-        self._parts: dict[Path, _Member] = {}
+        self._members: dict[Path, _Member] = {}
         self._places: Places | None = None
         for place in places:
-            self._open(place)
+            self._add_place(place)
 
     @property
     def title(self) -> str:
-        parts = self._parts.values()
-        if not parts:
+        members = self._members.values()
+        if not members:
             return f"every {self._noun}"
-        names = [part.place.name or "" for part in parts if part.scope and not part.place.host]
+        names = [member.place.name or "" for member in members if member.scope and not member.place.host]
         local, many = " ".join(f"{name}/" for name in names), plural(len(names), self._noun)
-        if any(part.scope == "" for part in parts):
+        if any(member.scope == "" for member in members):
             local = f"{super().title} + {many}" if names else super().title
         elif len(local) > _TITLE:
             local = many
-        hosts = {part.place.host: part.place.hosts for part in parts if part.place.host}
-        unknown = {part.place.host: part.place.hosts for part in parts if part.is_lost or part.is_unread}
+        hosts = {member.place.host: member.place.hosts for member in members if member.place.host}
+        unknown = {member.place.host: member.place.hosts for member in members if member.is_lost or member.is_unread}
         total, read = sum(hosts.values()), sum(hosts.values()) - sum(unknown.values())
         count = plural(total, "host") if hosts else ""
         return " + ".join(filter(None, (local, f"{read:,} of {count}" if unknown else count)))
 
     @property
     def connecting(self) -> int:
-        parts = self._parts.values()
-        return sum({part.place.host: part.place.hosts for part in parts if part.is_unread}.values())
+        members = self._members.values()
+        return sum({member.place.host: member.place.hosts for member in members if member.is_unread}.values())
 
     @property
-    def shelves(self) -> list[Acknowledgements]:
-        return [shelf for part in self._parts.values() for shelf in part.monitor.shelves]
+    def all_acknowledgements(self) -> list[Acknowledgements]:
+        return [shelf for member in self._members.values() for shelf in member.monitor.all_acknowledgements]
 
     @property
     def notices(self) -> list[str]:
-        own = [part.name(sentence) for part in self._parts.values() for sentence in part.monitor.notices]
+        own = [member.prefix_name(sentence) for member in self._members.values() for sentence in member.monitor.notices]
         found = self._places.complaints if self._places else ()
         return [*own, *found, *self.complaints]
 
     @property
     def is_settled(self) -> bool:
-        return all(part.monitor.is_settled for part in self._parts.values())
+        return all(member.monitor.is_settled for member in self._members.values())
 
     @property
     def watched(self) -> str:
-        if not self._parts:
+        if not self._members:
             return "every directory in which a session of an agent was alive of late"
-        return f"{', '.join(map(str, self._parts))} and everything below"
+        return f"{', '.join(map(str, self._members))} and everything below"
 
-    def behind(self, task_id: str) -> Monitor:
-        rows = (part.monitor for part in self._parts.values() if part.scope and task_id.startswith(part.scope))
+    def monitor_of_row(self, task_id: str) -> Monitor:
+        rows = (one.monitor for one in self._members.values() if one.scope and task_id.startswith(one.scope))
         return next(rows, self)
 
     def reconnect(self) -> list[str]:
-        return list(dict.fromkeys(name for part in [*self._parts.values()] for name in part.monitor.reconnect()))
+        return list(dict.fromkeys(name for member in [*self._members.values()] for name in member.monitor.reconnect()))
 
-    def of(self, task_id: str) -> tuple[Monitor, str]:
+    def resolve_task(self, task_id: str) -> tuple[Monitor, str]:
         if (place := self.tree.locate(task_id)) is not None:
-            for part in self._parts.values():
-                if part.monitor.tree is place[0]:
-                    return part.monitor, place[1]
+            for member in self._members.values():
+                if member.monitor.tree is place[0]:
+                    return member.monitor, place[1]
         return self, task_id
 
     async def updates(self) -> AsyncIterator[Set[str]]:
@@ -229,96 +231,97 @@ class Workspaces(Monitor):
                     raise changed
                 yield changed
         finally:
-            running = [watching, *(part.running for part in self._parts.values() if part.running is not None)]
+            running = [watching, *(member.watching for member in self._members.values() if member.watching is not None)]
             for one in running:
                 one.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.shield(asyncio.to_thread(self._end))
 
     async def _watch_all(self, emit: _Emit) -> None:
-        """Start each workspace after the first scan of the one before; then search repeatedly for other workspaces."""
+        """Start to watch one workspace after the other, then search repeatedly for more workspaces."""
         import asyncio
 
         try:
             while True:
-                for part in [part for part in self._parts.values() if part.running is None]:
-                    part.running = asyncio.create_task(self._watch(part, emit))
+                for member in [member for member in self._members.values() if member.watching is None]:
+                    member.watching = asyncio.create_task(self._watch(member, emit))
                     until = time.monotonic() + _TURN_SECONDS
-                    is_here = not part.place.host
-                    while is_here and part.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
+                    is_here = not member.place.host
+                    while is_here and member.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
-                if not self._finds:
+                if not self._finders:
                     return
-                every = await asyncio.to_thread(lambda: [find() for find in self._finds])
+                every = await asyncio.to_thread(lambda: [find() for find in self._finders])
                 found = Places([one for each in every for one in each[0]], [one for each in every for one in each[1]])
                 if found != self._places:
                     emit(self._apply_places(found))
-                if all(part.running for part in self._parts.values()):
+                if all(member.watching for member in self._members.values()):
                     await asyncio.sleep(self.pause)
         except Exception as error:  # noqa: BLE001  `updates` raises it
             emit(error)
 
-    async def _watch(self, part: _Member, emit: _Emit) -> None:
+    async def _watch(self, member: _Member, emit: _Emit) -> None:
         import asyncio
 
         try:
             with ExitStack() as stack:
-                if not part.place.host:
-                    # The lock tells hooks that somebody sees this workspace: only then they wait for a decision.
-                    await asyncio.to_thread(stack.enter_context, mark_shown(state_directory(part.place.workspace)))
-                async for changed in part.monitor.updates():
-                    emit(self._apply_part(part, changed))
-        except Exception as error:  # noqa: BLE001  nobody waits for this task
-            if part.place.name is None:
+                if not member.place.host:
+                    # This mark tells hooks that somebody sees the workspace. Only then do they wait for a decision.
+                    await asyncio.to_thread(stack.enter_context, mark_shown(state_directory(member.place.workspace)))
+                async for changed in member.monitor.updates():
+                    emit(self._apply_member(member, changed))
+        except Exception as error:  # noqa: BLE001  nobody awaits this task
+            if member.place.name is None:
                 emit(error)
             else:
-                # Watching one of several workspaces has failed: the others go on.
-                self.complaints.append(part.name(f"watching has ended ({describe_error(error)})"))
+                # The other workspaces are still watched.
+                self.complaints.append(member.prefix_name(f"watching has ended ({describe_error(error)})"))
                 emit(frozenset())
 
-    def _open(self, place: Place) -> set[str]:
-        """Start with a new workspace, and return the ids of its tasks that are shown at once."""
-        part = self._parts[place.workspace] = _Member(place, self._open_one(place))
-        return set() if place.waits else self._show(part)
+    def _add_place(self, place: Place) -> set[str]:
+        """Add a new workspace, and return the ids of its tasks that are shown at once."""
+        member = self._members[place.workspace] = _Member(place, self._open_monitor(place))
+        return set() if place.starts_hidden else self._show_member(member)
 
-    def _show(self, part: _Member) -> set[str]:
-        place = part.place
-        part.scope, keys = self.tree.add_tree(part.monitor.tree, place.name, str(place.workspace), _unread_reason(part))
+    def _show_member(self, member: _Member) -> set[str]:
+        place = member.place
+        reason = _unread_reason(member)
+        member.scope, keys = self.tree.add_tree(member.monitor.tree, place.name, str(place.workspace), reason)
         return keys
 
-    def _apply_part(self, part: _Member, changed: Set[str]) -> Set[str]:
-        """Take in the changed tasks of one workspace, and return the ids of changed tasks in the joined tree."""
-        tree, keys = part.monitor.tree, set[str]()
-        if part.scope is not None:
-            keys = self.tree.update_tree(part.scope, tree, changed, _unread_reason(part))
+    def _apply_member(self, member: _Member, changed: Set[str]) -> Set[str]:
+        """Take the changed tasks of one workspace into the joined tree, and return their ids in that tree."""
+        tree, keys = member.monitor.tree, set[str]()
+        if member.scope is not None:
+            keys = self.tree.update_tree(member.scope, tree, changed, _unread_reason(member))
         elif any(gives_row(task) for key in changed if (task := tree.tasks.get(key))):
-            keys = self._show(part)
-        self._look_at_parts()
+            keys = self._show_member(member)
+        self._update_health()
         return keys
 
     def _apply_places(self, found: Places) -> Set[str]:
-        """Add and remove workspaces so that they match those found, and return the ids of changed tasks."""
+        """Add and remove workspaces as the search found them, and return the ids of changed tasks."""
         self._places = found
         wanted = {place.workspace: place for place in found.places}
         changed = set()
-        for workspace in [one for one, part in self._parts.items() if part.place.comes and one not in wanted]:
-            part = self._parts.pop(workspace)
-            if part.running is not None:
-                part.running.cancel()
-            if part.scope is not None:
-                changed |= self.tree.remove_tree(part.scope)
+        for workspace in [key for key, one in self._members.items() if one.place.vanishes and key not in wanted]:
+            member = self._members.pop(workspace)
+            if member.watching is not None:
+                member.watching.cancel()
+            if member.scope is not None:
+                changed |= self.tree.remove_tree(member.scope)
         for place in wanted.values():
-            if place.workspace not in self._parts:
-                changed |= self._open(place)
-        self._look_at_parts()
+            if place.workspace not in self._members:
+                changed |= self._add_place(place)
+        self._update_health()
         return changed
 
-    def _look_at_parts(self) -> None:
-        parts = list(self._parts.values())
-        self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk), None)
-        known = [(part.place, _health_of(part)) for part in parts]
-        # A workspace that only comes with others, or is on another machine, counts only once it has been read.
-        seen = [health for place, health in known if not (place.comes or place.host) or health.mode != "starting"]
+    def _update_health(self) -> None:
+        members = list(self._members.values())
+        self.decision_watcher = next(filter(None, (one.monitor.decision_watcher for one in members)), None)
+        known = [(member.place, _health_of(member)) for member in members]
+        # The health of a vanishing or remote workspace counts only after its first reading.
+        seen = [health for place, health in known if not (place.vanishes or place.host) or health.mode != "starting"]
         if known:
             self.health = combine_health(seen or [health for _, health in known])
         elif self._places is not None:
@@ -326,19 +329,19 @@ class Workspaces(Monitor):
 
 
 def gives_row(task: Task) -> bool:
-    """Whether this task gives a row to a workspace that only comes with others."""
+    """Tell whether this task is a reason to show a hidden workspace."""
     return bool(task.alive_at) and not task.past
 
 
-def _unread_reason(part: _Member) -> str:
-    """Return why nothing is known of a workspace on another machine, or not yet; "" if all is well."""
-    return part.monitor.health.detail if part.place.host and (part.is_lost or part.is_unread) else ""
+def _unread_reason(member: _Member) -> str:
+    """Return why nothing is known of a workspace on another machine, or "" if it was read."""
+    return member.monitor.health.detail if member.place.host and (member.is_lost or member.is_unread) else ""
 
 
-def _health_of(part: _Member) -> Health:
-    """Return the health of a workspace; its problems name the workspace, unless its host is unreachable."""
-    health = part.monitor.health
-    if not health.problems or part.is_lost:
+def _health_of(member: _Member) -> Health:
+    """Return the health of a workspace, with its name in each problem, unless the host is unreachable."""
+    health = member.monitor.health
+    if not health.problems or member.is_lost:
         return health
-    named = (one._replace(source=FILES, message=part.name(str(one))) for one in health.problems)
+    named = (one._replace(source=FILES, message=member.prefix_name(str(one))) for one in health.problems)
     return health_of(health.mode, health.detail, tuple(named))

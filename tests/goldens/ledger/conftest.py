@@ -67,7 +67,7 @@ class Scene:
         recorder = Recorder(self.shop, files.content)
         with time_machine.travel(self.world.now, tick=False):
             recorder.open()
-            recorder.note(files.scan().events)
+            recorder.queue_events(files.scan().events)
             recorder.is_complete = True
             recorder.poll()
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agentwatch.decisions.delivery import CLAIM, Claim, Mirror, ReceiptBook, mirror_missing
+from agentwatch.decisions.delivery import CLAIM, Claim, Mirror, ReceiptBook, deliver_missing
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, LedgerError, NotRecordedError, UncertainError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Ledger
@@ -129,7 +129,7 @@ def test_a_failed_delivery_is_explained_and_made_later(prepared):
         workspace = prepared.root.parent / f"workspace-{number}"
         workspace.mkdir(exist_ok=True)
         ledger = Ledger(prepared.state, prepared.workspace_id, disk)
-        return mirror_missing(workspace, ledger, chain, prepared.trust)
+        return deliver_missing(workspace, ledger, chain, prepared.trust)
 
     for number, disk in enumerate(cases(do)):
         mirror = do(disk, number)
@@ -140,7 +140,7 @@ def test_a_failed_delivery_is_explained_and_made_later(prepared):
             names = {f"{decision_id}.json", f"{decision_id}.md"}
             assert {path.name for path in place.iterdir() if not path.name.startswith(".")} == names
         assert do(QUICK, number) == Mirror()
-        assert (place / f"{decision_id}.json").read_bytes() == prepared.ledger.bytes_of(entry)
+        assert (place / f"{decision_id}.json").read_bytes() == prepared.ledger.read_bytes(entry)
         shutil.rmtree(workspace)
 
 
@@ -152,7 +152,7 @@ def test_a_receipt_is_written_somewhere_or_refused_in_words(prepared, stage):
         root = prepared.root.parent / f"receipts-{number}"
         (root / "workspace").mkdir(parents=True, exist_ok=True)
         book = ReceiptBook(root / "workspace", root / "state", disk)
-        outcome = outcome_of(lambda: book.mark(record.decision_id, stage, by, since=record.created_at))
+        outcome = outcome_of(lambda: book.write_receipt(record.decision_id, stage, by, since=record.created_at))
         assert isinstance(outcome, Claim) or "can be written" in str(outcome)
         return outcome
 
@@ -183,7 +183,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared):
         assert not isinstance(outcome, DecisionError) or str(root) in str(outcome)
         keys = Keys(root, QUICK)
         assert keys.load().public == keys.trust().keys[-1].public == keys.show()
-        assert old.keyid in keys.trust().signing
+        assert old.keyid in keys.trust().signers
         # Earlier decisions stay valid.
         assert prepared.ledger.read(keys.trust()).problems == ()
         shutil.rmtree(root)
@@ -204,13 +204,13 @@ def took(place: Place, disk: Disk) -> Record | None:
     try:
         with holder.store.offer(asked) as offer:
             place.answer(asked)
-            record = holder.look(offer)
+            record = holder.take_answer(offer)
             if record is not None:
                 assert record.decision_id == asked.request_id
-                holder.delivered(record)
+                holder.record_delivered(record)
                 offer.end(RequestStage.DELIVERED, by=record.operator)
             else:
-                assert holder.trouble or not offer.is_whole()
+                assert holder.trouble or not offer.is_unreplaced()
     except RequestError:
         record = None
     # The file that is left is valid, and nobody holds the request any more.
@@ -219,7 +219,7 @@ def took(place: Place, disk: Disk) -> Record | None:
     assert left is None or not left.is_open
     if record is not None:
         with place.store.offer(asked) as again:
-            assert place.holder().look(again) is None
+            assert place.holder().take_answer(again) is None
     return record
 
 

@@ -196,9 +196,9 @@ def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path, outcome):
         assert host.chain().problems == ()
         # The decision reaches the agents, too.
         desk = host.open_desk()
-        desk.mirror()
+        desk.update_mirror()
         copy = host.workspace / ".agentwatch" / "decisions" / f"{made.decision_id}.json"
-        assert copy.read_bytes() == desk.ledger.bytes_of(host.chain().entries[0])
+        assert copy.read_bytes() == desk.ledger.read_bytes(host.chain().entries[0])
     assert at > 5
 
 

@@ -21,8 +21,8 @@ import pytest
 from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import name_of
-from agentwatch.decisions.record import Params, Record, asked_of, written
+from agentwatch.decisions.ledger import file_name
+from agentwatch.decisions.record import Params, Record, format_time, to_asked
 from agentwatch.delegation.decision import Action, Request
 from agentwatch.requests.codex import CodexClient, Wire
 from agentwatch.requests.holding import Holder
@@ -58,7 +58,7 @@ class Round:
     def write_next(self, data: bytes, record: Record | None = None):
         """Write `data` as the next file of the ledger."""
         self.disturbed = True
-        self.write(self.place.state / "decisions" / name_of(record or self.record()), data)
+        self.write(self.place.state / "decisions" / file_name(record or self.record()), data)
 
     def answer(self):
         """Let the operator answer the request that is held."""
@@ -89,9 +89,12 @@ class Round:
         now = datetime.now(UTC)
         changes = self.random.choice(
             (
-                {"created_at": written(now - timedelta(minutes=9)), "expires_at": written(now - timedelta(seconds=1))},
-                {"created_at": written(now - timedelta(seconds=5))},
-                {"action": Action.DENY, "note": "", "params": Params(), "expires_at": written(now)},
+                {
+                    "created_at": format_time(now - timedelta(minutes=9)),
+                    "expires_at": format_time(now - timedelta(seconds=1)),
+                },
+                {"created_at": format_time(now - timedelta(seconds=5))},
+                {"action": Action.DENY, "note": "", "params": Params(), "expires_at": format_time(now)},
             )
         )
         self.forge(self.record(**changes), key)
@@ -104,9 +107,9 @@ class Round:
             "seq": len(entries) + 1,
             "prev_sha256": entries[-1].sha256 if entries else None,
             "operator": "mallory",
-            "created_at": written(now),
-            "expires_at": written(now + timedelta(minutes=1)),
-            "request": asked_of(self.held),
+            "created_at": format_time(now),
+            "expires_at": format_time(now + timedelta(minutes=1)),
+            "request": to_asked(self.held),
         }
         return answer(**(values | {"action": Action.DENY} | changes))
 
@@ -194,12 +197,12 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
             step()
             # Two holders look, in either order.
             for which in random.sample((0, 1), 2):
-                record = holders[which].look(offers[which])
+                record = holders[which].take_answer(offers[which])
                 got += [] if record is None else [record]
         assert len(got) <= 1, "given twice"
         for record in got:
             assert record in one.answered, "nobody decided that"
-            assert record.request == asked_of(one.held)
+            assert record.request == to_asked(one.held)
         if one.answered and not one.disturbed:
             assert got, "an answer got lost though nobody got in its way"
         given, lost = given + len(got), lost + (not got and bool(one.answered))
@@ -352,8 +355,8 @@ class ChaosHolder(Holder):
 
     wire: Chaos
 
-    def look(self, offer: Offer) -> Record | None:
-        record = super().look(offer)
+    def take_answer(self, offer: Offer) -> Record | None:
+        record = super().take_answer(offer)
         if record is not None and self.wire.chance.random() < 0.5:
             self.wire.step()
         return record

@@ -85,7 +85,7 @@ def main(place: Place):
         asked, holder = request(place.workspace, **json.loads(line)), place.holder()
         with holder.store.offer(asked) as offer:
             print("offered", flush=True)
-            record = holder.hold(offer, lambda: True)
+            record = holder.wait_for_answer(offer, lambda: True)
             # Like an adapter, print only an answer about the input that is held.
             print(json.dumps([asked.request_id, record and record.decision_id, record and record.note]), flush=True)
 

@@ -8,7 +8,7 @@ from agentwatch.cli.keys import send_key
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, ask_server
-from agentwatch.remote.nats_accounts import host_of, store_config
+from agentwatch.remote.nats_accounts import bucket, host_of
 from tests.broker import Broker, needed
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
@@ -25,7 +25,7 @@ def keys(tmp_path, monkeypatch):
 def trusting(keys, tmp_path):
     """Return the keys of an operator who trusts one host."""
     keys.create()
-    keys.trust_other(Role.HOST, Keys(tmp_path / "box").create().public, "box")
+    keys.trust_key(Role.HOST, Keys(tmp_path / "box").create().public, "box")
     return keys
 
 
@@ -73,7 +73,7 @@ def test_edits_of_the_file_stay_and_an_error_changes_nothing(trusting, tmp_path,
 def test_init_makes_the_store_and_makes_it_right(broker, trusting, tmp_path, capsys, monkeypatch):
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: there is none" in capsys.readouterr().out
-    short = store_config() | {"max_age": 60.0}
+    short = bucket() | {"max_age": 60.0}
     ask_server(broker.url, Login(trusting.load()), lambda client: client.jetstream().add_stream(StreamConfig(**short)))
     assert run(["doctor", "--nats", broker.url]) == 1
     assert "✗ store: not as it has to be (max_age)" in capsys.readouterr().out
@@ -100,11 +100,11 @@ def test_hosts_trust_the_key_that_it_makes(sshd, keys, capsys):
     assert send_key(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
     assert f"{address.target}: you may decide there, as kim o'hara\n" in said
-    there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
+    there = Keys(sshd.home / "config" / "agentwatch").known_keys(Role.OPERATOR)
     assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
     # Sending again changes nothing.
     assert send_key(keys, [address], "kim o'hara", sshd.program) == 0
-    assert Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR) == there
+    assert Keys(sshd.home / "config" / "agentwatch").known_keys(Role.OPERATOR) == there
 
 
 @needs_sshd

@@ -16,7 +16,17 @@ from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain, DecisionMade, Ledger
-from agentwatch.decisions.record import Asked, Params, Record, SignedRequest, Subject, draft_of, in_words, sign, written
+from agentwatch.decisions.record import (
+    Asked,
+    Params,
+    Record,
+    SignedRequest,
+    Subject,
+    error_words,
+    format_time,
+    make_draft,
+    sign_request,
+)
 from agentwatch.delegation.decision import Action, RequestKind
 from agentwatch.disk import Disk
 from agentwatch.state import workspace_id
@@ -89,7 +99,7 @@ class Operator:
             "operator": "ada",
             "created_at": NOON,
         }
-        return draft_of(**(values | changes))
+        return make_draft(**(values | changes))
 
     def decide(
         self,
@@ -104,11 +114,11 @@ class Operator:
         """Return a request that another operator signs at noon, for this host to record within five minutes."""
         record_by = changes.pop("record_by", NOON + timedelta(minutes=5))
         asked = self.draft(task_id, **changes)
-        return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)
+        return sign_request(SignedRequest(host or self.key.public.keyid, format_time(record_by), asked), key)
 
     def trust_kim(self):
         with at(NOON):
-            self.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
+            self.keys.trust_key(Role.OPERATOR, KIM.public, "kim")
 
     def decide_from_afar(self, task_id: str = "a.b", **changes: Any) -> DecisionMade:
         """Record a decision that kim has signed, as this host does; `later` is the time until then."""
@@ -146,7 +156,7 @@ def record(**changes: Any) -> Record:
     try:
         return Record(**({"version": 1, "decision_id": subject.decision_id} | values))
     except ValidationError as error:
-        raise RecordError(in_words(error)) from error
+        raise RecordError(error_words(error)) from error
 
 
 ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, "1" * 64)

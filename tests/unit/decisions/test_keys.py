@@ -11,10 +11,10 @@ import time_machine
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
+from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, UntrustedError, parse_public, parse_trust
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys, Role, introduced
-from agentwatch.decisions.record import written
+from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys, Role, parse_name_and_key
+from agentwatch.decisions.record import format_time
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import KIM, NOON, at
 
@@ -34,7 +34,7 @@ def signs_alike(one: SigningKey, other: SigningKey) -> bool:
 def trust_kim(keys: Keys) -> Path:
     """Trust kim, and return the file that records it."""
     with at(NOON):
-        keys.trust_other(Role.OPERATOR, KIMS, "kim")
+        keys.trust_key(Role.OPERATOR, KIMS, "kim")
     return keys.directory / "operators" / f"{KIMS.keyid}.pub"
 
 
@@ -67,7 +67,7 @@ def test_a_passphrase_can_be_set_changed_and_taken_away(keys):
 
 def test_without_a_key_nothing_is_signed_or_trusted(keys):
     for _ in range(2):
-        assert (keys.trust(), keys.is_in_sight()) == (Trust(), False)
+        assert (keys.trust(), keys.can_read_private()) == (Trust(), False)
         for ask in (keys.load, keys.show, keys.rotate):
             with pytest.raises(KeyMissingError, match="there is no key"):
                 ask()
@@ -76,12 +76,12 @@ def test_without_a_key_nothing_is_signed_or_trusted(keys):
 
 def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys):
     old = keys.create().public
-    assert keys.is_in_sight()
+    assert keys.can_read_private()
     (keys.directory / PRIVATE).unlink()
     for ask in (keys.load, keys.create):
         with pytest.raises(KeyMissingError, match=r"is gone.*backup.*rotate.*stays valid"):
             ask()
-    assert (keys.show(), keys.is_in_sight()) == (old, False)
+    assert (keys.show(), keys.can_read_private()) == (old, False)
     new = keys.rotate().public
     assert [key.public for key in keys.trust().keys] == [old, new]
 
@@ -93,11 +93,15 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys):
     with at(NOON + HOUR):
         third = keys.rotate("secret").public
     trust = keys.trust()
-    assert trust.keys == (TrustedKey(first, written(NOON)), TrustedKey(second, written(NOON + HOUR)), TrustedKey(third))
-    trust.require(first.keyid, "2030-01-01T12:00:00Z")
+    assert trust.keys == (
+        TrustedKey(first, format_time(NOON)),
+        TrustedKey(second, format_time(NOON + HOUR)),
+        TrustedKey(third),
+    )
+    trust.require_trusted(first.keyid, "2030-01-01T12:00:00Z")
     with pytest.raises(UntrustedError, match="not trusted any more"):
-        trust.require(first.keyid, "2030-01-01T12:00:01Z")
-    trust.require(third.keyid, "2099-01-01T00:00:00Z")
+        trust.require_trusted(first.keyid, "2030-01-01T12:00:01Z")
+    trust.require_trusted(third.keyid, "2099-01-01T00:00:00Z")
 
 
 def test_a_clock_that_was_set_back_keeps_their_order(keys):
@@ -106,7 +110,7 @@ def test_a_clock_that_was_set_back_keeps_their_order(keys):
     for now in (NOON, NOON, NOON - HOUR):
         with at(now):
             made.append(keys.rotate().public)
-    ends = [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
+    ends = [*(format_time(NOON + timedelta(seconds=n)) for n in range(3)), None]
     assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
@@ -191,14 +195,14 @@ def test_a_public_key_has_one_form(text):
 
 def test_keys_are_given_for_signing_or_for_asking(keys):
     own, other = TrustedKey(keys.create().public), TrustedKey(Keys(keys.directory / "other").create().public)
-    assert given(f" {own.public.text},{other.public.text}\n") == Trust((own, other))
-    assert given("  ") == Trust()
-    trust = given(f"{own.public.text},operator:{other.public.text}")
+    assert parse_trust(f" {own.public.text},{other.public.text}\n") == Trust((own, other))
+    assert parse_trust("  ") == Trust()
+    trust = parse_trust(f"{own.public.text},operator:{other.public.text}")
     assert trust == Trust((own,), (other,))
-    assert (set(trust.signing), len(trust.asking)) == ({own.public.keyid}, 2)
-    assert keys.trust().with_more(trust) == trust == trust.with_more(trust)
+    assert (set(trust.signers), len(trust.requesters)) == ({own.public.keyid}, 2)
+    assert keys.trust().merged_with(trust) == trust == trust.merged_with(trust)
     with pytest.raises(KeyProblemError):
-        given(f"operator:operator:{other.public.text}")
+        parse_trust(f"operator:operator:{other.public.text}")
 
 
 # Keys of others
@@ -206,55 +210,57 @@ def test_keys_are_given_for_signing_or_for_asking(keys):
 
 def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys):
     place, kim = trust_kim(keys), TrustedKey(KIMS, None, "kim", "2030-01-01T12:00:00Z")
-    assert (keys.others(Role.OPERATOR), keys.others(Role.HOST)) == ([kim], [])
+    assert (keys.known_keys(Role.OPERATOR), keys.known_keys(Role.HOST)) == ([kim], [])
     assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     # A trusted key of another signs no record: only own keys do.
     assert keys.trust() == Trust((), (kim,))
-    assert Keys(keys.directory / "none").others(Role.HOST) == []
+    assert Keys(keys.directory / "none").known_keys(Role.HOST) == []
 
 
 def test_a_renamed_key_stays_trusted_since_its_first_day(keys):
     trust_kim(keys)
     with time_machine.travel("2030-02-01T12:00:00Z", tick=False):
-        assert keys.trust_other(Role.OPERATOR, KIMS, "kimberley").trusted_at == "2030-01-01T12:00:00Z"
-    assert [(one.name, one.trusted_at) for one in keys.others(Role.OPERATOR)] == [("kimberley", "2030-01-01T12:00:00Z")]
+        assert keys.trust_key(Role.OPERATOR, KIMS, "kimberley").trusted_at == "2030-01-01T12:00:00Z"
+    assert [(one.name, one.trusted_at) for one in keys.known_keys(Role.OPERATOR)] == [
+        ("kimberley", "2030-01-01T12:00:00Z")
+    ]
 
 
 @pytest.mark.parametrize("name", ["", " kim", "k\x1bm", "k" * 61, "kim\nx"])
 def test_a_name_is_a_word_or_two(keys, name):
     with pytest.raises(KeyProblemError, match="a word or two"):
-        keys.trust_other(Role.OPERATOR, KIMS, name)
+        keys.trust_key(Role.OPERATOR, KIMS, name)
 
 
 def test_a_key_is_introduced_by_its_name():
-    assert introduced(f"kim={KIMS.text}") == ("kim", KIMS)
+    assert parse_name_and_key(f"kim={KIMS.text}") == ("kim", KIMS)
     with pytest.raises(KeyProblemError, match="write NAME=KEY"):
-        introduced("kim")
+        parse_name_and_key("kim")
 
 
 def test_a_name_belongs_to_one_key_and_the_own_is_no_host(keys):
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
-        keys.trust_other(Role.HOST, own, "box")
+        keys.trust_key(Role.HOST, own, "box")
     trust_kim(keys)
     with pytest.raises(KeyProblemError, match="“kim” is the name of another key"):
-        keys.trust_other(Role.OPERATOR, other, "kim")
+        keys.trust_key(Role.OPERATOR, other, "kim")
     # A host may have the name of a person, and an operator who is no longer trusted frees the name.
-    keys.trust_other(Role.HOST, other, "kim")
-    keys.distrust_other(Role.OPERATOR, KIMS)
-    keys.trust_other(Role.OPERATOR, other, "kim")
+    keys.trust_key(Role.HOST, other, "kim")
+    keys.distrust_key(Role.OPERATOR, KIMS)
+    keys.trust_key(Role.OPERATOR, other, "kim")
     with pytest.raises(KeyProblemError, match="another key"):
-        keys.trust_other(Role.OPERATOR, KIMS, "kim")
+        keys.trust_key(Role.OPERATOR, KIMS, "kim")
 
 
 def test_trust_ends_once_and_can_begin_again(keys):
     with pytest.raises(KeyMissingError, match="never trusted"):
-        keys.distrust_other(Role.OPERATOR, KIMS)
+        keys.distrust_key(Role.OPERATOR, KIMS)
     trust_kim(keys)
     with at(NOON + HOUR):
-        ended = keys.distrust_other(Role.OPERATOR, KIMS)
+        ended = keys.distrust_key(Role.OPERATOR, KIMS)
     assert ended.retired_at == "2030-01-01T13:00:00Z"
-    assert keys.distrust_other(Role.OPERATOR, KIMS) == ended
+    assert keys.distrust_key(Role.OPERATOR, KIMS) == ended
     assert keys.trust().operators == (ended,)
     trust_kim(keys)
     assert [one.retired_at for one in keys.trust().operators] == [None]
@@ -284,16 +290,16 @@ def test_a_changed_or_renamed_key_file_is_no_key(keys, old, new):
     else:
         place.write_text(good.replace(old, new), "latin-1")
         assert place.read_text("latin-1") != good
-    assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
+    assert (keys.known_keys(Role.OPERATOR), keys.trust().operators) == ([], ())
 
 
 def test_another_operators_key_is_no_retired_key_of_ours(keys):
     keys.create()
     place = trust_kim(keys)
     retired = place.parent.rename(keys.directory / RETIRED)
-    assert KIMS.keyid not in keys.trust().signing
+    assert KIMS.keyid not in keys.trust().signers
     (retired / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
-    assert KIMS.keyid in keys.trust().signing
+    assert KIMS.keyid in keys.trust().signers
 
 
 @pytest.mark.parametrize("which", ["file", "directory"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.delivery import mirror_missing
+from agentwatch.decisions.delivery import deliver_missing
 from agentwatch.decisions.errors import LedgerError, NotRecordedError, RecordError, UncertainError
 from agentwatch.decisions.ledger import Chain, Ledger, ProblemKind
 from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
@@ -35,10 +35,10 @@ def test_decisions_are_numbered_and_private(operator):
     for task in ("a", "b", "c"):
         assert operator.decide(task).fresh
     chain, files = operator.chain(), operator.files()
-    assert (chain.problems, chain.broken, tasks(chain)) == ((), None, ["a", "b", "c"])
+    assert (chain.problems, chain.why_broken, tasks(chain)) == ((), None, ["a", "b", "c"])
     assert [path.name for path in files] == [entry.name for entry in chain.entries]
     assert files[0].name == f"000001-{operator.subject('a').decision_id}.json"
-    assert operator.ledger.bytes_of(chain.entries[0]) == files[0].read_bytes()
+    assert operator.ledger.read_bytes(chain.entries[0]) == files[0].read_bytes()
     modes = [path.stat().st_mode & 0o777 for path in (operator.ledger.directory, *files)]
     assert modes == [0o700, 0o600, 0o600, 0o600]
 
@@ -212,19 +212,19 @@ def test_an_unreadable_ledger_is_reported(operator):
             ask(operator.trust)
     operator.files()[0].unlink()
     with pytest.raises(LedgerError, match="No such file"):
-        operator.ledger.bytes_of(entry)
+        operator.ledger.read_bytes(entry)
 
 
 def test_a_refusal_is_written_down_unless_it_is_recorded(operator):
     written = list[str]()
     operator.trust_kim()
     text, trust = operator.signed(), operator.trust
-    assert operator.ledger.refuse(text, trust, lambda: written.append("refused")) is None
+    assert operator.ledger.note_refusal(text, trust, lambda: written.append("refused")) is None
     made = operator.decide_from_afar()
-    assert operator.ledger.refuse(text, trust, lambda: written.append("again")) == made.entry
+    assert operator.ledger.note_refusal(text, trust, lambda: written.append("again")) == made.entry
     assert written == ["refused"]
     with pytest.raises(LedgerError, match="No space left on device; free space"):
-        operator.ledger.refuse(operator.signed("b"), trust, error(errno.ENOSPC))
+        operator.ledger.note_refusal(operator.signed("b"), trust, error(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
@@ -239,5 +239,5 @@ def test_an_undelivered_decision_waits_with_a_reason(operator, spoil, words):
     decision_id = operator.decide("a").record.decision_id
     chain = operator.chain()
     spoil(operator, operator.workspace / MIRROR / f"{decision_id}.json")
-    mirror = mirror_missing(operator.workspace, operator.ledger, chain, operator.trust)
+    mirror = deliver_missing(operator.workspace, operator.ledger, chain, operator.trust)
     assert (mirror.pending, words in (mirror.reason or "")) == ((decision_id,), True)

@@ -13,13 +13,13 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.decisions.form import (
     AmendError,
     DecisionForm,
-    amended,
-    facts,
+    amend_handoff,
+    decision_facts,
     final_report,
     fitter_packet,
     handoff_problems,
 )
-from agentwatch.decisions.policy import refusal, suggested, warnings, why_not
+from agentwatch.decisions.policy import find_warnings, suggest_action, why_impossible, why_refused
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.events import Checked, Claim, Event, Tick, Verdict
@@ -86,7 +86,7 @@ def stale() -> Task:
 
 
 def allowed(task: Task, **given: Any) -> set[Action]:
-    return {action for action in OF_ATTEMPTS if why_not(task, action, **given) is None}
+    return {action for action in OF_ATTEMPTS if why_impossible(task, action, **given) is None}
 
 
 CASES: dict[str, tuple[Task, set[Action]]] = {
@@ -106,12 +106,12 @@ CASES: dict[str, tuple[Task, set[Action]]] = {
 def test_allowed_decisions_and_a_reason_for_every_refusal(name):
     task, expected = CASES[name]
     assert allowed(task) == expected
-    assert all(why_not(task, action) != "" for action in OF_ATTEMPTS)
+    assert all(why_impossible(task, action) != "" for action in OF_ATTEMPTS)
 
 
 def test_with_a_mitigation_there_is_a_second_retry_and_no_third():
     assert [RETRY in allowed(failed(times), mitigation=MITIGATION) for times in (2, 3)] == [True, False]
-    assert refusal(failed(2), RETRY, Params(mitigation=MITIGATION), "") is None
+    assert why_refused(failed(2), RETRY, Params(mitigation=MITIGATION), "") is None
 
 
 def called(told: Told, task: Task) -> Task:
@@ -129,23 +129,23 @@ def test_a_station_gets_one_retry_once_its_fitter_has_ended():
     task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
     assert allowed(task) == set()
     task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert (task.retry.remaining, suggested(task), [*warnings(task, RETRY)]) == (1, RETRY, [])
-    assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
-    assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
+    assert (task.retry.remaining, suggest_action(task), [*find_warnings(task, RETRY)]) == (1, RETRY, [])
+    assert "retry first" in (why_refused(task, ESCALATE, Params(mode="fitter"), "") or "")
+    assert why_refused(task, ESCALATE, Params(mode="debug"), "") is None
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
     assert RETRY not in allowed(task) | allowed(task, mitigation=MITIGATION)
 
 
 def test_advice_and_repeated_failures_warn_and_do_not_forbid():
     advised, same, told = failed(advised="no"), failed(2), Told()
-    assert [*warnings(advised, RETRY)] == ["the child advises against a retry"]
-    assert [*warnings(advised, ESCALATE)] == []
+    assert [*find_warnings(advised, RETRY)] == ["the child advises against a retry"]
+    assert [*find_warnings(advised, ESCALATE)] == []
     alike = "the last two attempts failed in the same way: escalating is more likely to help"
-    assert [*warnings(same, RETRY)] == [alike]
-    assert suggested(advised) is suggested(same) is ESCALATE
+    assert [*find_warnings(same, RETRY)] == [alike]
+    assert suggest_action(advised) is suggest_action(same) is ESCALATE
     told.attempt(1, returned(code="E_ONE"))
     other = told.attempt(2, returned(code="E_TWO"))
-    assert ([*warnings(other, RETRY)], suggested(other)) == ([], ESCALATE)
+    assert ([*find_warnings(other, RETRY)], suggest_action(other)) == ([], ESCALATE)
 
 
 @pytest.mark.parametrize(
@@ -161,26 +161,26 @@ def test_advice_and_repeated_failures_warn_and_do_not_forbid():
 )
 def test_what_must_come_along_is_asked_for(action, params, note, words):
     task = Told().attempt(1, returned("SUCCESS").replace("summary: The migration timed out.\n", ""))
-    assert words in (refusal(task, action, params, note) or "")
+    assert words in (why_refused(task, action, params, note) or "")
 
 
 def test_what_the_contracts_point_to():
-    assert suggested(failed()) is RETRY
-    assert suggested(failed(2)) is ESCALATE
-    assert suggested(blocked()) is RESPOND
-    assert suggested(contradicted()) is RETRY
-    assert suggested(CASES["completed"][0]) is None
+    assert suggest_action(failed()) is RETRY
+    assert suggest_action(failed(2)) is ESCALATE
+    assert suggest_action(blocked()) is RESPOND
+    assert suggest_action(contradicted()) is RETRY
+    assert suggest_action(CASES["completed"][0]) is None
     review = reported("partial", requires_user_review=True, review_reason="look")
-    assert (suggested(review), ABORT in allowed(review)) == (ACCEPT, True)
+    assert (suggest_action(review), ABORT in allowed(review)) == (ACCEPT, True)
 
 
 def test_a_task_that_waits_in_its_session_is_answered_there():
     task = Told().tell(*ran(child("x", waiting="a permission")))
     assert task.state is State.BLOCKED
-    assert why_not(task, RESPOND) == "it waits in its own session, which reads no decision: answer it there"
+    assert why_impossible(task, RESPOND) == "it waits in its own session, which reads no decision: answer it there"
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
-    assert [next(warnings(task, action)) for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
-    assert suggested(task) is None
+    assert [next(find_warnings(task, action)) for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
+    assert suggest_action(task) is None
 
 
 # Documents that a decision hands on
@@ -194,7 +194,7 @@ FENCED = f"# Plan the bed\n\n```json\n{text_of(PACKET)}```\n\n{TODOS}"
 
 def amend(text: str, name: str = NAME, **changes: Any) -> str:
     values = {"attempt": 2, "decision_id": ID, "note": "Use the new map.", "retry_hint": "Pass the map as text."}
-    return amended(text, name, **(values | changes))
+    return amend_handoff(text, name, **(values | changes))
 
 
 def model(text: str, name: str = NAME) -> HandoffPacket:
@@ -269,7 +269,9 @@ def test_a_return_that_was_written_again_is_not_as_you_saw_it():
     again = told.attempt(1, returned(summary="It broke."))
     subject = Subject("w", "x", 1, None, seen.latest.returned.digest)
     for task, words in ((seen, "unchanged"), (again, "not as you saw it")):
-        lines = {one.label: one.parts for one in facts(seen, task, subject, RETRY, Params(), now=9.0, writes="")}
+        lines = {
+            one.label: one.parts for one in decision_facts(seen, task, subject, RETRY, Params(), now=9.0, writes="")
+        }
         assert lines["return"][-1][0] == words
 
 

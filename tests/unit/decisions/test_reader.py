@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, mirror_missing
+from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, deliver_missing
 from agentwatch.decisions.ledger import ProblemKind
-from agentwatch.decisions.reader import MIRROR, Found, Question, Reader, question_about
-from agentwatch.decisions.record import Params, Record, written
+from agentwatch.decisions.reader import MIRROR, LookupResult, Question, Reader, question_about
+from agentwatch.decisions.record import Params, Record, format_time
 from agentwatch.delegation.decision import Action, Receipt, Stage
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Closed, Operator, at, record
@@ -31,7 +31,7 @@ def operator(tmp_path):
 
 def decide(operator: Operator, task: str, **changes: Any) -> Record:
     made = operator.decide(task, **changes)
-    mirror_missing(operator.workspace, operator.ledger, operator.chain(), operator.trust)
+    deliver_missing(operator.workspace, operator.ledger, operator.chain(), operator.trust)
     return made.record
 
 
@@ -59,7 +59,7 @@ def test_with_the_private_key_only_the_ledger_counts(operator, how):
     else:
         changes = {"state": operator.root / "new"}
     found = outside(operator, **changes).find(ABOUT_A)
-    assert found.decided is None
+    assert found.any_record is None
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
     # In a sandbox that has the public key only, the ledger is hidden, and the mirror counts.
     found = inside(operator, **changes).find(ABOUT_A)
@@ -70,13 +70,13 @@ def test_a_decision_that_was_carried_out_answers_no_more(operator):
     called = decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter")).decision_id
     question = Question("a", 1, (RETURN,), over=frozenset({called}))
     readers = outside(operator), inside(operator)
-    assert [one.find(question).decided for one in readers] == [None, None]
+    assert [one.find(question).any_record for one in readers] == [None, None]
     after = decide(operator, "a", subject=operator.subject("a")._replace(after=called))
     assert after.after == called
     # Only a call for the fitter ends this way: naming another decision in a handoff does not remove it.
     again = question._replace(over=frozenset({called, after.decision_id}))
     assert [one.find(asked).record for one in readers for asked in (question, again)] == [after] * 4
-    assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).decided is None
+    assert outside(operator).find(question._replace(carried_out=frozenset({after.decision_id}))).any_record is None
 
 
 def test_a_program_gets_only_its_own_task_of_a_shared_id(operator):
@@ -100,7 +100,7 @@ def test_without_a_key_no_decision_can_be_verified(operator):
     for path in (operator.workspace / PLACE).iterdir():
         path.unlink()
     found = blind.find(ABOUT_A)
-    assert (found.decided, found.refused, PUBLIC in found.detail) == (None, (), True)
+    assert (found.any_record, found.refused, PUBLIC in found.detail) == (None, (), True)
 
 
 def test_hidden_keys_do_not_hide_those_that_were_given(operator):
@@ -117,7 +117,7 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator):
     environment = {PUBLIC: operator.key.public.text}
     reader = Reader(mounted, state=nowhere, configuration=nowhere, environment=environment)
     found = reader.find(ABOUT_A)
-    assert (found.decided, bool(found.refused)) == (None, True)
+    assert (found.any_record, bool(found.refused)) == (None, True)
     environment |= {"AGENTWATCH_WORKSPACE_ID": operator.workspace_id}
     assert Reader(mounted, state=nowhere, environment=environment).find(ABOUT_A).record == made
 
@@ -130,7 +130,7 @@ def test_an_unreadable_workspace_is_reported(operator):
     assert (problem.kind, "is a link or no directory" in problem.message) == (ProblemKind.UNREADABLE, True)
 
 
-def waited(reader: Reader, limit: float, happens: dict[float, Callable[[], object]]) -> tuple[Found, float]:
+def waited(reader: Reader, limit: float, happens: dict[float, Callable[[], object]]) -> tuple[LookupResult, float]:
     """Return the outcome of a wait for the task `a` and its seconds, while these acts happen at their times."""
     now = 0.0
 
@@ -149,7 +149,7 @@ def test_waiting_ends_with_the_decision_and_with_no_fake(operator, side):
     decide(operator, "other")
     for limit in (3, 0):
         found, seconds = waited(side(operator), limit, {})
-        assert (found.decided, found.refused, seconds) == (None, (), pytest.approx(limit)), "neither yes nor no"
+        assert (found.any_record, found.refused, seconds) == (None, (), pytest.approx(limit)), "neither yes nor no"
     fake = operator.workspace / PLACE / f"{operator.subject('a').decision_id}.json"
     happens = {1.0: lambda: fake.write_text("{}"), 4.0: lambda: decide(operator, "a")}
     found, seconds = waited(side(operator), 60, happens)
@@ -160,9 +160,9 @@ def test_an_agent_that_cannot_write_still_gets_the_decision(tmp_path):
     (tmp_path / ".agentwatch").touch()
     reader = Reader(tmp_path, "wait", state=tmp_path / ".agentwatch" / "state", configuration=tmp_path)
     made = record(params=Params(handoff="{}"))
-    assert reader.hand_out(made) is None
-    assert "can be written" in (reader.mark(Found(MIRROR, made), "agent") or "")
-    reader.mark(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
+    assert reader.write_handoff(made) is None
+    assert "can be written" in (reader.write_receipt(LookupResult(MIRROR, made), "agent") or "")
+    reader.write_receipt(reader.find(Question(None, decision_id=made.decision_id)), "agent", Stage.ACTED)
 
 
 def test_a_task_that_is_not_seen_yet_can_be_asked_about(operator):
@@ -219,18 +219,18 @@ def sandboxed(workspace: Path) -> ReceiptBook:
 
 def claim(book: ReceiptBook, by: str, decision_id: str = ID) -> tuple[bool, str]:
     """Return whether the claim won, and the name of the winner."""
-    claimed = book.mark(decision_id, CLAIM, by, since=NOW)
+    claimed = book.write_receipt(decision_id, CLAIM, by, since=NOW)
     assert isinstance(claimed, Claim)
     return claimed.won, claimed.by
 
 
 def test_the_first_to_tell_a_stage_is_believed(book):
     for stage in (Stage.ACTED, Stage.DELIVERED):
-        book.mark(ID, stage, "agentwatch", since=NOW)
-    book.mark(ID, "read.wait", "orchestrator", since=NOW)
+        book.write_receipt(ID, stage, "agentwatch", since=NOW)
+    book.write_receipt(ID, "read.wait", "orchestrator", since=NOW)
     with at(NOON + timedelta(seconds=1)):
-        book.mark(ID, "read.mcp", "a server", since=NOW)
-        book.mark(ID, Stage.DELIVERED, "again", since=NOW)
+        book.write_receipt(ID, "read.mcp", "a server", since=NOW)
+        book.write_receipt(ID, Stage.DELIVERED, "again", since=NOW)
     receipts = told(book)
     assert [one.stage for one in receipts] == list(Stage)
     assert [one.by for one in receipts] == ["ada", "agentwatch", "orchestrator", "agentwatch"]
@@ -241,14 +241,14 @@ def test_the_first_to_tell_a_stage_is_believed(book):
 
 def test_an_agent_claims_and_what_was_seen_comes_first(book, workspace):
     inside = sandboxed(workspace)
-    inside.mark(ID, "read.wait", "agent", since=NOW)
+    inside.write_receipt(ID, "read.wait", "agent", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp(), "agent", claimed=True)
     with at(NOON + timedelta(seconds=1)):
-        book.mark(ID, "read.hook", "hook", since=NOW)
+        book.write_receipt(ID, "read.hook", "hook", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp() + 1, "hook")
     # A private receipt cannot be written there.
     with pytest.raises(ReceiptError, match="can be written"):
-        inside.mark(ID, Stage.DELIVERED, "x", since=NOW, private=True)
+        inside.write_receipt(ID, Stage.DELIVERED, "x", since=NOW, private=True)
     assert len(list((workspace / ".agentwatch" / "receipts").iterdir())) == 1
 
 
@@ -275,13 +275,13 @@ def test_invalid_receipts_of_agents_do_not_count(book, workspace, kind, content)
 def test_a_new_decision_has_its_own_receipts(book):
     """The id is the same, but receipts and claims of the expired decision do not count for the new one."""
     later = NOON + timedelta(days=8)
-    anew = record(created_at=written(later))
+    anew = record(created_at=format_time(later))
     assert anew.decision_id == ID
     for now, since in ((NOON, NOW), (later, anew.created_at)):
         with at(now):
             for stage in (Stage.DELIVERED, "read.hook-claude", Stage.ACTED):
-                book.mark(ID, stage, "x", since=since)
-            claims = [book.mark(ID, CLAIM, by, since=since) for by in ("one", "two")]
+                book.write_receipt(ID, stage, "x", since=since)
+            claims = [book.write_receipt(ID, CLAIM, by, since=since) for by in ("one", "two")]
             assert claims == [Claim(won, "one", since) for won in (True, False)]
     receipts = book.read([anew])[ID]
     assert {(one.stage, one.at) for one in receipts} == {(stage, later.timestamp()) for stage in Stage}
@@ -290,8 +290,8 @@ def test_a_new_decision_has_its_own_receipts(book):
 def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", QUICK, read_only=True)
     with pytest.raises(ReceiptError, match="told to write nothing"):
-        book.mark(ID, Stage.READ, "x", inside=True, since=NOW)
-    book.mark(ID, Stage.READ, "x", since=NOW)
+        book.write_receipt(ID, Stage.READ, "x", inside=True, since=NOW)
+    book.write_receipt(ID, Stage.READ, "x", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp(), "x")
     assert claim(book, "one") == (True, "one")
     assert list(workspace.iterdir()) == []
@@ -305,7 +305,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(book, workspace):
     (workspace / ".agentwatch" / "receipts").symlink_to(outside)
     assert told(book)[-1].stage is Stage.RECORDED
     with pytest.raises(ReceiptError, match="remove it"):
-        sandboxed(workspace).mark(ID, Stage.READ, "agent", since=NOW)
+        sandboxed(workspace).write_receipt(ID, Stage.READ, "agent", since=NOW)
     assert len(list(outside.iterdir())) == 1
 
 
@@ -313,7 +313,7 @@ def test_a_receipt_that_cannot_be_written_is_an_error(workspace):
     book = ReceiptBook(workspace, workspace.parent / "state", disk(mkdir=error(errno.EROFS)))
     for stage in (Stage.READ, CLAIM):
         with pytest.raises(ReceiptError, match=r"the decision holds.*make it writable"):
-            book.mark(ID, stage, "agent", since=NOW)
+            book.write_receipt(ID, stage, "agent", since=NOW)
 
 
 def test_exactly_one_claims(book):

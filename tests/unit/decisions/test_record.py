@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentwatch.decisions.envelope import REQUEST_TYPE, EnvelopeError, SigningKey, Trust, TrustedKey, seal
 from agentwatch.decisions.errors import DecisionError, RecordError, RequestGoneError
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, name_of, read_signed, verified
+from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, file_name, read_entry, verify_record
 from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.record import (
     AHEAD,
@@ -29,11 +29,11 @@ from agentwatch.decisions.record import (
     Params,
     Record,
     Subject,
+    format_time,
     parse,
+    parse_time,
     read_request,
-    refusal,
-    time_of,
-    written,
+    why_unanswerable,
 )
 from agentwatch.decisions.service import DecisionWatcher
 from agentwatch.delegation.decision import Action, Decision, Stage
@@ -145,9 +145,9 @@ def test_a_record_that_is_too_large_is_neither_written_nor_read():
 
 
 def test_a_record_holds_until_it_expires():
-    made, end = record(expires_at="2030-01-08T12:00:00Z"), time_of("2030-01-08T12:00:00Z")
+    made, end = record(expires_at="2030-01-08T12:00:00Z"), parse_time("2030-01-08T12:00:00Z")
     assert [made.is_expired(one) for one in (end - timedelta(seconds=1), end)] == [False, True]
-    assert written(datetime(2030, 1, 1, 21, 0, 0, 999_999, timezone(timedelta(hours=9)))) == "2030-01-01T12:00:00Z"
+    assert format_time(datetime(2030, 1, 1, 21, 0, 0, 999_999, timezone(timedelta(hours=9)))) == "2030-01-01T12:00:00Z"
 
 
 ABOUT = (
@@ -178,16 +178,16 @@ def test_an_earlier_record_is_the_same_to_the_byte(digest):
     file = seal(made.to_bytes(), key)
     assert hashlib.sha256(file).hexdigest() == digest
     trust = Trust((TrustedKey(key.public),))
-    assert verified(file, trust, "shop-0123456789abcdef") == (made, key.public.keyid)
+    assert verify_record(file, trust, "shop-0123456789abcdef") == (made, key.public.keyid)
     with pytest.raises(EnvelopeError, match="none is known here"):
-        verified(file, Trust(), None)
+        verify_record(file, Trust(), None)
     # Without a check that S is below the group's order, an Ed25519 signature would have a second spelling.
     document = json.loads(file)
     signature = base64.b64decode(document["signatures"][0]["sig"])
     again = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
     document["signatures"][0]["sig"] = base64.b64encode(signature[:32] + again.to_bytes(32, "little")).decode()
     with pytest.raises(EnvelopeError, match="does not hold"):
-        verified(compact(document) + b"\n", trust, None)
+        verify_record(compact(document) + b"\n", trust, None)
 
 
 # Requests signed on another machine
@@ -212,14 +212,14 @@ def kept(host: Operator, **changes: Any) -> Record:
 
 def judged(host: Operator, made: Record) -> ChainEntry | ChainProblem:
     """Read the record as the next file of the host's ledger, and return the entry or the problem."""
-    return read(host, name_of(made), seal(made.to_bytes(), host.key), host.trust)
+    return read(host, file_name(made), seal(made.to_bytes(), host.key), host.trust)
 
 
 def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | ChainProblem:
     host.ledger.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (host.ledger.directory / name).write_bytes(data)
     with Directory.open(host.ledger.directory) as directory:
-        return read_signed(directory, name, trust, host.workspace_id)
+        return read_entry(directory, name, trust, host.workspace_id)
 
 
 # The request
@@ -277,7 +277,7 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
         OTHER,
         "something else",
     ),
-    "too early": (lambda _: {"created_at": written(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
+    "too early": (lambda _: {"created_at": format_time(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
 }
 
 
@@ -315,14 +315,14 @@ def test_the_signed_request_cannot_be_left_out(host, version):
 def test_a_distrusted_key_decides_nothing_until_trusted_again(host):
     made = host.decide_from_afar()
     with at(NOON):
-        host.keys.distrust_other(Role.OPERATOR, KIM.public)
+        host.keys.distrust_key(Role.OPERATOR, KIM.public)
     assert host.chain().problems == ()
     later = host.draft("later", operator="kim", signed_request=host.signed("later"), created_at=NOON + SECOND)
     later = replace(later, seq=2, prev_sha256=made.entry.sha256)
     found = judged(host, later)
     assert isinstance(found, ChainProblem)
     assert (found.kind, "not trusted any more" in found.message) == (ProblemKind.UNTRUSTED, True)
-    host.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
+    host.keys.trust_key(Role.OPERATOR, KIM.public, "kim")
     assert isinstance(judged(host, later), ChainEntry)
 
 
@@ -385,8 +385,8 @@ def test_agents_are_not_told_of_answers(place):
     environment = {"AGENTWATCH_PUBLIC_KEY": place.key.public.text}
     hidden = Reader(place.workspace, state=nowhere, configuration=nowhere, environment=environment)
     found = [one.find(Question("a.b")) for one in (reader, hidden)]
-    assert [(one.decided, len(one.refused)) for one in found] == [(None, 1)] * 2
-    assert len(place.desk().mirror().foreign) == 1
+    assert [(one.any_record, len(one.refused)) for one in found] == [(None, 1)] * 2
+    assert len(place.desk().update_mirror().foreign) == 1
 
 
 def test_a_monitor_sees_an_answer_and_how_far_it_got(place):
@@ -394,20 +394,20 @@ def test_a_monitor_sees_an_answer_and_how_far_it_got(place):
     clerk = DecisionWatcher(place.desk())
 
     def told() -> list[Decision]:
-        return [one.decision for one in clerk.look() if isinstance(one, Decided)]
+        return [one.decision for one in clerk.read_changes() if isinstance(one, Decided)]
 
     clerk.desk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
     (decision,) = told()
     assert (decision.request_id, decision.waits, decision.note) == (asked.request_id, "", "No.")
     holder = place.holder()
     with holder.store.offer(asked) as offer:
-        taken = holder.look(offer)
+        taken = holder.take_answer(offer)
         assert taken is not None
         # The answer is claimed, and no agent has read it.
         assert told() == []
-        holder.delivered(taken)
+        holder.record_delivered(taken)
     assert [one.receipt.stage for one in told()] == [Stage.DELIVERED]
-    place.desk().acted(decision, "the program says so")
+    place.desk().record_acted(decision, "the program says so")
     assert [one.receipt.stage for one in told()] == [Stage.ACTED]
     assert list(place.workspace.iterdir()) == []
 
@@ -433,7 +433,7 @@ def test_a_request_that_nobody_waits_for_is_not_answered(place):
 )
 def test_a_request_says_which_answers_it_takes(place, *, changes, action, params, note, words):
     asked = request(place.workspace, **changes)
-    assert words in (refusal(asked, action, params, note) or "")
+    assert words in (why_unanswerable(asked, action, params, note) or "")
     with pytest.raises(DecisionError):
         place.answer(asked, action, params, note=note)
     assert place.chain().entries == ()
@@ -451,21 +451,21 @@ def test_a_request_says_which_answers_it_takes(place, *, changes, action, params
 )
 def test_each_question_is_answered_as_it_was_asked(place, answers, words):
     asked = question(place.workspace)
-    assert refusal(asked, Action.ANSWER, ANSWERED) is None
-    assert words in (refusal(asked, Action.ANSWER, Params(answers=answers)) or "")
+    assert why_unanswerable(asked, Action.ANSWER, ANSWERED) is None
+    assert words in (why_unanswerable(asked, Action.ANSWER, Params(answers=answers)) or "")
     twice = question(place.workspace, queries=(*asked.queries, asked.queries[0]))
-    assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")
+    assert "twice" in (why_unanswerable(twice, Action.ANSWER, ANSWERED) or "")
 
 
 def test_a_forged_decision_is_reported_while_it_is_there(place):
     clerk, mirror = DecisionWatcher(place.desk()), place.workspace / ".agentwatch" / "decisions"
-    clerk.look()
+    clerk.read_changes()
     mirror.mkdir(parents=True)
     forged = mirror / f"{'0' * 32}.json"
     forged.write_text("{}", "utf-8")
-    told = clerk.look()
+    told = clerk.read_changes()
     forged.unlink()
-    assert [type(one) for one in (*told, *clerk.look(), *clerk.look())] == [Unreadable, Gone]
+    assert [type(one) for one in (*told, *clerk.read_changes(), *clerk.read_changes())] == [Unreadable, Gone]
 
 
 def test_half_a_character_in_a_task_id_is_refused():

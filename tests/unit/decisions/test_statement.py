@@ -18,7 +18,7 @@ from securesystemslib.signer import SSlibKey
 from agentwatch.decisions.envelope import PAYLOAD_TYPE, STATEMENT_TYPE, SigningKey, Trust, TrustedKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import ChainEntry
-from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verified
+from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verify_statement
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import task_document
 from tests.unit.decisions.made import KIM, record
@@ -68,7 +68,7 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto():
     assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
     with pytest.raises(VerificationError):
         envelope.verify([foreign_key(KIM)], 1)
-    statement, keyid = verified(data, TRUST)
+    statement, keyid = verify_statement(data, TRUST)
     assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
     read = json_format.Parse(envelope.payload, StatementModel())
     ForeignStatement.copy_from_pb(read).validate()
@@ -116,4 +116,4 @@ def respelled(data: bytes) -> bytes:
 )  # fmt: skip
 def test_a_refused_statement_has_a_reason(data, words):
     with pytest.raises(DecisionError, match=re.escape(words)):
-        verified(data, TRUST)
+        verify_statement(data, TRUST)

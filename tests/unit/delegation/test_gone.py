@@ -120,7 +120,7 @@ def test_decisions_that_are_possible_if_the_process_is_gone():
     root, one = tree.tasks["root"], tree.tasks["one"]
 
     def allowed(task_id: str) -> set[Action]:
-        return {one for one in OF_ATTEMPTS if policy.why_not(tree.tasks[task_id], one) is None}
+        return {one for one in OF_ATTEMPTS if policy.why_impossible(tree.tasks[task_id], one) is None}
 
     assert (allowed("one"), allowed("root")) == ({Action.RETRY, Action.ESCALATE, Action.ABORT}, {Action.ABORT})
     assert policy.suggested(root) is None

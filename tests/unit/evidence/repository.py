@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentwatch.contracts.shapes import Contract, Handoff, Return
 from agentwatch.delegation.events import Claim, Seen
-from agentwatch.evidence.checker import Checker, Request, Result
+from agentwatch.evidence.checker import Checker, CheckRequest, CheckResult
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.inspector import Target
 
@@ -71,13 +71,15 @@ def packet(**more: object) -> str:
 
 def request(
     text: str, handoff: str = "", at: float | None = HANDED_OFF, name: str = "a.return.md", former: tuple[str, ...] = ()
-) -> Request:
+) -> CheckRequest:
     seen = Seen(0, math.inf, name, "", Return(Contract.RETURN_FORMAT, None, None))
     given = Seen(0, at or 0.0, "a.handoff.json", "", Handoff("a", "o")) if handoff else None
-    return Request(Target("a", seen, given, at, former), claims_of(text, name, handoff))
+    return CheckRequest(Target("a", seen, given, at, former), claims_of(text, name, handoff))
 
 
-def moved(asked: Request, at: float | None, returned_at: float = math.inf, handoff_at: float | None = None) -> Request:
+def moved(
+    asked: CheckRequest, at: float | None, returned_at: float = math.inf, handoff_at: float | None = None
+) -> CheckRequest:
     """Return the request with other times; `handoff_at` is when the handoff was seen, by default its own time."""
     target = asked.target
     returned, handoff = target.returned._replace(at=returned_at), target.handoff
@@ -85,10 +87,10 @@ def moved(asked: Request, at: float | None, returned_at: float = math.inf, hando
     return asked._replace(target=target._replace(returned=returned, handoff=handoff, handed_off_at=at))
 
 
-def check(root: Path, text: str, handoff: str = "", at: float | None = HANDED_OFF) -> Result:
+def check(root: Path, text: str, handoff: str = "", at: float | None = HANDED_OFF) -> CheckResult:
     return Checker(root).check([request(text, handoff, at)])[0]
 
 
-def only(result: Result) -> Claim:
+def only(result: CheckResult) -> Claim:
     (claim,) = result.claims
     return claim

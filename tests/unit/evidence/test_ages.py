@@ -112,7 +112,7 @@ def watched(root: Path):
     source = FilesSource(root)
     recorder = Recorder(root, source.content)
     recorder.recall()
-    recorder.note(source.scan().events)
+    recorder.queue_events(source.scan().events)
     recorder.poll()
     recorder.close()
 

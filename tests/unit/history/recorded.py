@@ -64,7 +64,7 @@ def packet(task_id: str, objective: str = "build it", attempt: int | None = None
 def opened(state: Path, **more: int) -> History:
     """Return a history for writing."""
     history = History(state, **more)
-    history.begin()
+    history.open_for_writing()
     return history
 
 
@@ -80,7 +80,7 @@ def facts(versions: list[Seen]) -> list[tuple[str, str]]:
 
 def main(state: Path, name: str, batch: int):
     history = History(state, limit=512 * 1024)
-    history.begin()
+    history.open_for_writing()
     workspace = Workspace()
     for number in count():
         events: list[Event] = []

@@ -24,7 +24,7 @@ class Screen:
         self.all = Acknowledgements(state, clock=count(1_000_000.0).__next__)
         self.asides: dict[str, Aside] = {}
         self.looked_at: float | None = None
-        self.apply(self.all.begin())
+        self.apply(self.all.read_first())
 
     def apply(self, events: Sequence[Event]):
         for one in events:

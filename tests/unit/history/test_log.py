@@ -155,11 +155,13 @@ def retry(at: float, returned_at: int, *read: Receipt, expires_at: float | None 
 def test_a_task_that_nothing_speaks_of_any_more_goes():
     tree = Tree()
     log = StateChanges(tree)
-    assert [one.after for one in log.after(tree.apply(*ran(ROOT)), 1.0) if isinstance(one, StateChange)] == ["working"]
-    (change,) = log.after(tree.apply(Ran(2, 7.0, "agents:root", None)), 7.0)
+    assert [one.after for one in log.changes_of(tree.apply(*ran(ROOT)), 1.0) if isinstance(one, StateChange)] == [
+        "working"
+    ]
+    (change,) = log.changes_of(tree.apply(Ran(2, 7.0, "agents:root", None)), 7.0)
     assert isinstance(change, StateChange)
     assert (change.at, change.before, change.after) == (7.0, State.WORKING, None)
-    assert log.after({"root", "never heard of"}, 8.0) == []
+    assert log.changes_of({"root", "never heard of"}, 8.0) == []
 
 
 TALK = replace(

@@ -246,7 +246,7 @@ def test_at_each_position_the_tree_is_that_of_its_moment(steps, moves):
     for move in [0, *moves]:
         playback.step(move)
         health = None
-        while health != playback.place:
+        while health != playback.health:
             batch = batches.get(timeout=10)
             health, taken = batch.health, [*([] if batch.starts_over else taken), *batch.events]
             assert health.mode == "replay"

@@ -196,29 +196,29 @@ class Host(Relay):
         self.part = RelayedWorkspace("shop", self.monitor)
         self.end, self.time = MemoryEnd(), time
         super().__init__([self.part], self.end, key, host="build1", clock=time)
-        self.end.start(self._receive, self._change)
+        self.end.start(self._take_message, self._take_state)
 
-    def _soon(self, call: Callable[..., Any], *arguments: object):
+    def _call_soon(self, call: Callable[..., Any], *arguments: object):
         call(*arguments)
 
     def see(self, events: Iterable[Event], *, settled: bool = True):
         """Let the host observe these events."""
-        self.monitor.load(Batch(tuple(events), Health("live", "")))
+        self.monitor.apply_batch(Batch(tuple(events), Health("live", "")))
         if settled:
-            self.part.look()
+            self.part.note_health()
         self.tell()
 
     def tell(self):
-        self.part.look()
-        self._tell(self.part)
+        self.part.note_health()
+        self._send_unsent(self.part)
 
     def beat(self, *deciders: str):
         """Send a beat; these keys may decide here."""
         self._deciders = deciders
-        self._beat()
+        self._send_beat()
 
     def hello(self) -> Hello:
-        return self._hello()
+        return self._build_hello()
 
     def drop(self):
         """Stop relaying the workspace."""

@@ -12,16 +12,16 @@ from agentwatch.config import Settings
 from agentwatch.decisions.errors import DecisionError, UncertainError, UnreachableError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain
-from agentwatch.decisions.reader import Found, Question, Reader
+from agentwatch.decisions.reader import LookupResult, Question, Reader
 from agentwatch.decisions.record import (
     AlreadyDecidedError,
     Params,
     Record,
     SignedRequest,
     Subject,
-    draft_of,
-    sign,
-    written,
+    format_time,
+    make_draft,
+    sign_request,
 )
 from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
@@ -63,7 +63,7 @@ class Host:
         self.keys = {name: Keys(root / name, QUICK).create() for name in (*OPERATORS, "stranger")}
         with at(NOON.replace(year=2020)):
             for name in OPERATORS:
-                self.desk.keys.trust_other(Role.OPERATOR, self.keys[name].public, name)
+                self.desk.keys.trust_key(Role.OPERATOR, self.keys[name].public, name)
         self._monitor: Monitor | None = None
 
     @property
@@ -101,9 +101,9 @@ class Host:
             }
             self._monitor = Monitor(self.workspace, Settings(), FilesSource(self.workspace), time.time, **given)
             self._monitor.scan()
-            for part in (self._monitor.clerk, self._monitor.inbox):
+            for part in (self._monitor.decision_watcher, self._monitor.inbox):
                 assert part is not None
-                part.idle = True
+                part.is_idle = True
         return self._monitor
 
     def forget(self):
@@ -126,8 +126,8 @@ class Host:
             "created_at": at,
             "expires_at": at + LIFETIME,
         }
-        request = SignedRequest(self.key.public.keyid, written(record_by), draft_of(**(values | changes)))
-        return sign(request, self.keys[by])
+        request = SignedRequest(self.key.public.keyid, format_time(record_by), make_draft(**(values | changes)))
+        return sign_request(request, self.keys[by])
 
     def record(self, text: str) -> Result:
         """Record a request as the relay does."""
@@ -139,7 +139,7 @@ class Host:
     def records(self) -> list[Record]:
         return [entry.record for entry in self.chain().entries]
 
-    def wait(self) -> Found:
+    def wait(self) -> LookupResult:
         """Return the answer that an agent on the host gets."""
         with at(self.now):
             return Reader(self.workspace, environment={}, **self.place).find(Question("a", 1))
@@ -149,7 +149,7 @@ class Line:
     """The line between a desk and a host. If it is deaf, no answer comes back; `bent` may change answers."""
 
     label, refusal = "build1", ""
-    why = "cannot be reached: the connection is refused"
+    why_lost = "cannot be reached: the connection is refused"
 
     def __init__(self, host: Host):
         self.host = host

@@ -23,8 +23,8 @@ from agentwatch.decisions.errors import (
     UnreachableError,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import DecisionMade, verified
-from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
+from agentwatch.decisions.ledger import DecisionMade, verify_record
+from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, format_time, to_asked
 from agentwatch.delegation.decision import Action, RequestStage, Stage
 from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk, record_signed
@@ -145,7 +145,7 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     holder = host.holder()
     where = {"task_id": "a", "attempt": 1, "gone": lambda: None}
     with holder.store.offer(asked) as offer:
-        assert holder.look(offer) is None
+        assert holder.take_answer(offer) is None
         with pytest.raises(NotAllowedError, match="none of the rules"):
             kim.answer(asked, Action.ALLOW, Params(rule="x"), **where)
         with pytest.raises(RequestGoneError, match="it is gone here"):
@@ -153,8 +153,8 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
         made = kim.answer(asked, Action.DENY, note="Use build/.", **where)
         assert made.fresh
         assert (made.record.note, made.record.operator) == ("Use build/.", "kim")
-        assert holder.look(offer) == made.record
-        assert host.holder().look(offer) is None
+        assert holder.take_answer(offer) == made.record
+        assert host.holder().take_answer(offer) is None
     host.now += MINUTE
     again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
     assert (again.fresh, again.record) == (False, made.record)
@@ -181,11 +181,11 @@ def test_a_record_says_who_signed_it_and_reaches_the_agents(host):
     result = host.record(text)
     assert (result.outcome, result.words) == (Outcome.RECORDED, "recorded")
     assert result.record is not None
-    record, keyid = verified(result.record.encode(), host.desk.keys.trust(), host.desk.workspace_id)
+    record, keyid = verify_record(result.record.encode(), host.desk.keys.trust(), host.desk.workspace_id)
     assert keyid == host.key.public.keyid
     assert (record.version, record.operator, record.signed_request) == (3, "kim", text)
     # The host sets the time of the record, and the operator when it expires.
-    assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
+    assert (record.created_at, record.expires_at) == (format_time(host.now), format_time(NOON + timedelta(days=7)))
     assert (result.decision_id, host.records()) == (record.decision_id, [record])
     assert host.wait().record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
@@ -273,12 +273,12 @@ def test_a_key_that_is_not_trusted_decides_nothing(host):
     forged = text.replace(host.keys["stranger"].public.keyid, host.keys["kim"].public.keyid)
     refused(host, forged, Outcome.NOT_TRUSTED, "")
     with at(NOON):
-        host.desk.keys.distrust_other(Role.OPERATOR, key)
+        host.desk.keys.distrust_key(Role.OPERATOR, key)
     text = host.signed(by="alice")
     refused(host, text, Outcome.NOT_TRUSTED, "any more, since 2030-01-01T12:00:00Z")
     # A request signed before the key was trusted again does not count, as somebody else may have had the key.
     with at(NOON + MINUTE):
-        host.desk.keys.trust_other(Role.OPERATOR, key, "alice")
+        host.desk.keys.trust_key(Role.OPERATOR, key, "alice")
     host.now = NOON + MINUTE
     refused(host, text, Outcome.NOT_TRUSTED, "signed before this host trusted its key")
     assert host.record(host.signed(by="alice")).outcome is Outcome.RECORDED
@@ -364,7 +364,7 @@ def test_an_answer_that_the_request_does_not_take_is_refused(host, spoil, outcom
     actions = {"actions": (Action.DENY,)} if spoil == "an action that it does not take" else {}
     asked = asked_now(host, until=time.time() + 60, **actions)
     about = request(host.workspace, "rm -r /", nonce=asked.nonce, asked_at=asked.asked_at)
-    subject = asked_of(about if spoil == "another input" else asked)
+    subject = to_asked(about if spoil == "another input" else asked)
     changes = {"at": host.now + MINUTE, "expires_at": host.now + 11 * MINUTE} if spoil.startswith("a time") else {}
     values = {"action": Action.ALLOW, "expires_at": host.now + 8 * MINUTE} | changes
     text = host.signed(subject=Subject(host.desk.workspace_id, "a", 1, None, None, request=subject), **values)

@@ -84,7 +84,7 @@ def test_a_late_copy_of_the_log_shows_the_same(events, at):
             told.append(counts)
             copy.add(counts)
     assert copy.events() == log.events()
-    assert copy.held == log.held
+    assert copy.amounts == log.amounts
     assert shown(told) == shown(log.events()) == shown(events)
 
 
@@ -100,7 +100,7 @@ def test_the_log_keeps_as_much_as_the_tree_remembers():
     # A file that is readable again and a removed run take no room.
     log = log_of([Unreadable(1, 2.0, "a.json", BROKEN), events[0]._replace(path="a.json"), Ran(3, 1.0, "s:1", None)])
     assert [type(one) for one in log.events()] == [Seen]
-    assert +log.held == Counter(tasks=1, MiB=log.held["MiB"])
+    assert +log.amounts == Counter(tasks=1, MiB=log.amounts["MiB"])
 
 
 # On the way
@@ -344,13 +344,13 @@ def test_the_facts_about_a_host_have_its_connection_and_trust():
     own, here = new_key().public, Time()
     host = Host(Time(here.at + 7200))
     screen = Screen(MemoryLink(host.end), here, own_key=lambda: own.text)
-    assert screen.host.facts == [("agentwatch", "")]
+    assert screen.host.connection_facts == [("agentwatch", "")]
     screen.link.connect()
     for deciders in ((), (own.keyid,), ()):
         passes(host, screen, 10)
         host.beat(*deciders)
         screen.exchange()
-        known = dict(screen.host.facts)
+        known = dict(screen.host.connection_facts)
         assert (known["agentwatch"], known["clock"]) == (f"{__version__} on build1", "2h ahead of yours")
         assert known["round trip"].endswith(" ms")
         assert ("your key may decide there" in known["trust"]) == (screen.host.refusal == "") == bool(deciders)

@@ -50,7 +50,7 @@ def test_a_host_with_a_distrusted_or_new_key_is_not_believed(tmp_path, monkeypat
         return [task["task_id"] for task in tree["tasks"]], " ".join(one["message"] for one in tree["problems"])
 
     assert seen() == (["shop.api"], "")
-    (noted,) = Keys().others(Role.HOST)
+    (noted,) = Keys().known_keys(Role.HOST)
     assert run(["keys", "distrust", "box", "--host"]) == 0
     tasks, why = seen()
     assert (tasks, "its key is trusted no more: `agentwatch keys trust" in why) == ([], True)
@@ -61,7 +61,7 @@ def test_a_host_with_a_distrusted_or_new_key_is_not_believed(tmp_path, monkeypat
     shutil.rmtree(box / "config")
     tasks, why = seen()
     assert (tasks, "it signs with another key than it had before" in why) == ([], True)
-    assert {one.public for one in Keys().others(Role.HOST)} == {noted.public}
+    assert {one.public for one in Keys().known_keys(Role.HOST)} == {noted.public}
 
 
 def test_workspaces_of_one_host_have_names_of_their_own(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def test_no_message_of_a_host_ends_the_screen(data):
         host.time.at += 1
         screen.host.tick()
     assert isinstance(screen.document()["tasks"], list)
-    assert screen.host.why
+    assert screen.host.why_lost
 
 
 def seen(seq: int, document: Fields, name: object = "a") -> Seen:
@@ -174,7 +174,7 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
 def test_events_beyond_a_limit_are_dropped_with_a_notice(make, each, kind):
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
     batch, source = scanned(telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
-    assert source.log.held[kind] <= MOST[kind]
+    assert source.log.amounts[kind] <= MOST[kind]
     assert len(batch.events) <= MOST["runs"] + 1
     assert batch.health.mode == "degraded"
     assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)

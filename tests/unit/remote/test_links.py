@@ -244,7 +244,7 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkey
         way.cut()
         digest = seen.tree.tasks["a.0"].attempts[0].handoff
         assert digest is not None
-        seen.until(lambda: seen.source.ask("text", digest.digest) == PACKET % "a.0")
+        seen.until(lambda: seen.source.fetch("text", digest.digest) == PACKET % "a.0")
         assert seen.source.content(digest.digest) == PACKET % "a.0"
         result = seen.host.decide(seen.source.workspace_id, "request" + "x" * 300_000)
         assert result is not None

@@ -51,7 +51,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own(broker, started):
     for end in ends:
         started(end).is_up()
         for number in range(3):
-            end.keep(b"kept %d of " % number + end.host.encode())
+            end.keep_hello(b"kept %d of " % number + end.host.encode())
     links = [hub.link(key.public) for key in keys]
     until(lambda: {store_subject(link.host) for link in links} <= kept(broker).keys())
     for end in ends[1:]:
@@ -74,16 +74,16 @@ def test_names_of_workspaces_lead_to_no_directory_here(broker, tmp_path, monkeyp
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     Keys().create()
     key, own = new_key(), workspace_id(tmp_path)
-    Keys().trust_other(Role.HOST, key.public, "box")
+    Keys().trust_key(Role.HOST, key.public, "box")
     known = [Workspace(id=name, path="/w", name="shop") for name in ("../../etc", "/etc", "", "..", own)]
     who = {"protocol": PROTOCOL, "agentwatch": "1.0", "host": "box", "host_key": key.public.text, "epoch": "e"}
     hello = Hello(**who, began_at=0.0, now=0.0, workspaces=tuple(known))
     end = NatsEnd(broker.url, key)
     started(end).is_up()
-    end.keep(sign_frame(hello, key))
+    end.keep_hello(sign_frame(hello, key))
     until(lambda: store_subject(end.host) in kept(broker))
     fleet = Fleet([parse(f"{broker.url}/box")])
-    assert [place.workspace for place in fleet.found().places] == [Path(f"/nats:box/{own}")]
+    assert [place.workspace for place in fleet.wait_and_find().places] == [Path(f"/nats:box/{own}")]
     fleet.close()
 
 
@@ -171,7 +171,7 @@ def spoken(tmp_path_factory):
             for key in (BOX, OTHER):
                 end = NatsEnd(broker.url, key)
                 started(end).is_up()
-                end.keep(b"mine")
+                end.keep_hello(b"mine")
             while len(kept(broker, AS_KIM)) < 2:
                 time.sleep(0.01)
         yield broker

@@ -48,11 +48,11 @@ class There(Link):
         pass
 
     def ask(self, *keys: str) -> list[str | None]:
-        self.host.hold(self)
+        self.host.add_user(self)
         try:
-            return [self.host.ask("w", "text", key) for key in keys]
+            return [self.host.fetch("w", "text", key) for key in keys]
         finally:
-            self.host.release(self)
+            self.host.remove_user(self)
 
 
 def test_a_text_comes_in_parts_in_any_order():
@@ -99,7 +99,7 @@ class Log:
 
     def ask(self, place: str, key: str = RUN) -> str | None:
         ask = Ask(id="s.1", screen="s", workspace="w", what="transcript", key=key, place=place)
-        return self.answers.find(ask)() if self.is_up else None
+        return self.answers.prepare(ask)() if self.is_up else None
 
     def read_end(self) -> TranscriptEnd:
         """Check that both sides see the same after a while, and return it."""

@@ -37,7 +37,7 @@ def test_a_request_is_read_as_it_was_offered_until_it_ends(place):
     with place.store.offer(asked) as offer:
         assert place.store.read() == [asked]
         assert place.store.find(asked.request_id) == asked
-        assert offer.is_whole()
+        assert offer.is_unreplaced()
         assert file_of(place).stat().st_mode & 0o777 == 0o600
         assert place.store.directory.stat().st_mode & 0o777 == 0o700
         offer.end(RequestStage.DELIVERED, by="ada")
@@ -51,7 +51,7 @@ def test_the_first_end_of_two_holders_counts(place):
     asked = request(place.workspace)
     with place.store.offer(asked) as one:
         with place.store.offer(asked) as other:
-            assert (one.is_whole(), other.is_whole()) == (True, True)
+            assert (one.is_unreplaced(), other.is_unreplaced()) == (True, True)
         assert place.store.read() == [asked], "open until both have let go"
         with place.store.offer(asked) as other:
             one.end(RequestStage.DELIVERED, by="ada")
@@ -106,7 +106,7 @@ def test_invalid_files_in_the_box_are_reported_and_not_believed(place, name):
         assert place.store.read() == []
         (problem,) = place.store.problems
         assert "remove it" in problem
-        assert not offer.is_whole()
+        assert not offer.is_unreplaced()
 
 
 def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path):
@@ -161,11 +161,11 @@ def test_the_holder_of_a_request_gets_the_answer(place):
     asked = request(place.workspace, until=time.time() + 10)
     with place.watched(), holder.store.offer(asked) as offer:
         timer = after(lambda: place.answer(asked, Action.DENY, note="Use build/."))
-        record = holder.hold(offer, lambda: True)
+        record = holder.wait_for_answer(offer, lambda: True)
         timer.join()
         assert record is not None
         assert (record.action, record.note, record.decision_id) == (Action.DENY, "Use build/.", asked.request_id)
-        holder.delivered(record)
+        holder.record_delivered(record)
         stages = [one.stage for one in place.desk().receipts([record])[record.decision_id]]
         assert stages == [Stage.RECORDED, Stage.DELIVERED]
         assert holder.trouble == ""
@@ -179,12 +179,12 @@ def test_holding_ends_if_nobody_can_answer_in_time(place):
         holder.store.offer(request(place.workspace, until=time.time() + 0.1)) as short,
         ExitStack() as watched,
     ):
-        assert holder.hold(offer, lambda: True) is None, "nobody watches"
+        assert holder.wait_for_answer(offer, lambda: True) is None, "nobody watches"
         watched.enter_context(place.watched())
-        assert holder.hold(offer, lambda: False) is None, "it goes on without"
-        assert holder.hold(short, lambda: True) is None, "its time is over"
+        assert holder.wait_for_answer(offer, lambda: False) is None, "it goes on without"
+        assert holder.wait_for_answer(short, lambda: True) is None, "its time is over"
         timer = after(watched.close)
-        assert holder.hold(offer, lambda: True) is None, "nobody watches any more"
+        assert holder.wait_for_answer(offer, lambda: True) is None, "nobody watches any more"
         timer.join()
 
 
@@ -200,7 +200,7 @@ def test_an_old_answer_does_not_count_if_an_id_comes_again(place):
     again = equal(place, asked, asked_at=NOON.timestamp() + 2)
     assert again.request_id == asked.request_id
     with at(NOON + timedelta(seconds=2)), holder.store.offer(again) as offer:
-        assert holder.look(offer) is None
+        assert holder.take_answer(offer) is None
 
 
 def test_an_answer_after_the_time_of_the_request_does_not_count(place):
@@ -209,7 +209,7 @@ def test_an_answer_after_the_time_of_the_request_does_not_count(place):
         with at(NOON):
             place.answer(asked)
         with at(NOON + timedelta(seconds=2)):
-            assert holder.look(offer) is None
+            assert holder.take_answer(offer) is None
 
 
 def test_keys_in_the_workspace_sign_no_answer(place):
@@ -217,7 +217,7 @@ def test_keys_in_the_workspace_sign_no_answer(place):
     holder, asked = place.holder(), request(place.workspace)
     with holder.store.offer(asked) as offer:
         place.answer(asked)
-        assert holder.look(offer) is None
+        assert holder.take_answer(offer) is None
         assert "lies in the workspace" in holder.trouble
 
 
@@ -230,7 +230,7 @@ def test_a_signed_action_that_was_not_offered_does_not_count(place):
     ):
         with holder.store.offer(asked) as offer:
             place.answer(replace(asked, rules=generous.rules, actions=generous.actions), Action.ALLOW, params)
-            assert holder.look(offer) is None
+            assert holder.take_answer(offer) is None
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
@@ -239,15 +239,15 @@ def told(events: Sequence[Event]) -> list[tuple[str, RequestStage | None]]:
 
 def test_each_change_of_a_request_is_emitted_once(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
-    assert inbox.look() == []
+    assert inbox.read_changes() == []
     with place.store.offer(asked) as offer:
-        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
-        assert inbox.look() == []
+        assert told(inbox.read_changes()) == [(asked.request_id, RequestStage.OFFERED)]
+        assert inbox.read_changes() == []
         offer.end(RequestStage.DELIVERED)
-    assert told(inbox.look()) == [(asked.request_id, RequestStage.DELIVERED)]
-    assert inbox.look() == []
+    assert told(inbox.read_changes()) == [(asked.request_id, RequestStage.DELIVERED)]
+    assert inbox.read_changes() == []
     (place.store.directory / f"{asked.request_id}.json").unlink()
-    assert inbox.look() == []
+    assert inbox.read_changes() == []
 
 
 def test_an_offer_wakes_whoever_waits_for_requests(place):
@@ -265,26 +265,26 @@ def test_a_request_without_a_holder_ended_when_that_was_seen(place):
     now = [100.0]
     inbox, asked = Inbox(place.store, clock=lambda: now[0]), request(place.workspace)
     offer = place.store.offer(asked)
-    inbox.look()
+    inbox.read_changes()
     # The holder ends as if it had been killed: it cannot write an end.
     place.store.directory.chmod(0o755)
     offer.end(RequestStage.GONE)
     place.store.directory.chmod(0o700)
     now[0] = 200.0
-    (ended,) = inbox.look()
+    (ended,) = inbox.read_changes()
     assert ended.request == replace(asked, stage=RequestStage.GONE, ended_at=200.0)
     now[0] = 300.0
-    assert inbox.look() == []
+    assert inbox.read_changes() == []
 
 
 def test_a_request_that_is_over_says_why(place):
     inbox, asked = Inbox(place.store), request(place.workspace)
-    assert "nobody waits" in (inbox.gone(asked) or "")
+    assert "nobody waits" in (inbox.why_gone(asked) or "")
     with place.store.offer(asked):
-        assert inbox.gone(asked) is None
-        assert inbox.gone(replace(asked, stage=RequestStage.DECIDED, by="ada", allowed=True)) is None
-        assert "look at it again" in (inbox.gone(replace(asked, shown="ls")) or "")
-    assert "nobody waits" in (inbox.gone(asked) or "")
+        assert inbox.why_gone(asked) is None
+        assert inbox.why_gone(replace(asked, stage=RequestStage.DECIDED, by="ada", allowed=True)) is None
+        assert "look at it again" in (inbox.why_gone(replace(asked, shown="ls")) or "")
+    assert "nobody waits" in (inbox.why_gone(asked) or "")
     with place.store.offer(asked) as offer:
         offer.end(RequestStage.ELSEWHERE)
-    assert "answered elsewhere" in (inbox.gone(asked) or "")
+    assert "answered elsewhere" in (inbox.why_gone(asked) or "")

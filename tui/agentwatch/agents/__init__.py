@@ -1,1 +1,1 @@
-"""The MCP server and the hook, by which agents hand off, return and wait, and `init`, which sets them up."""
+"""Serves agents: the MCP server, the hooks of agent programs, and `agentwatch init`, which sets both up."""

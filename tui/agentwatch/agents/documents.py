@@ -1,6 +1,6 @@
-"""Checks handoffs and returns of agents against the contracts, and writes them atomically into the workspace.
+"""Checks handoffs and returns of agents against the contracts, and writes them into the workspace.
 
-The answers are pydantic models, because clients of the MCP server show the schemas to their language models.
+The answers are pydantic models, because clients of the MCP server show their schemas to language models.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return
 from agentwatch.decisions.form import is_final_report
-from agentwatch.decisions.reader import ending_of
+from agentwatch.decisions.reader import file_ending
 from agentwatch.delegation.links import fallback_id, slot_of, stated_id
 from agentwatch.disk import Directory
 from agentwatch.text import quote_text
@@ -105,12 +105,12 @@ files_modified:
   "blockers": []
 }
 """,
-}  # one document for each contract; none breaks a rule
+}  # one document for each contract, which breaks no rule
 
 INVALID = "invalid"
-WAITS = frozenset({INVALID, "failed", "blocked"})  # the states in which an agent waits for the operator's decision
+WAITS = frozenset({INVALID, "failed", "blocked"})  # in these states an agent has to wait for the operator's decision
 
-# The most characters of a stem: with its ending and the name of its temporary file it stays below 255 bytes.
+# The most characters of the stem of a file name. The whole name, with its ending, must stay below 255 bytes.
 _LONGEST = 150
 
 _READ_ONLY = "nothing may be written here: the operator has set read_only; go on without submitting"
@@ -135,7 +135,7 @@ _BROKEN = (
 
 
 class BrokenRule(BaseModel):
-    """One broken rule, with the line of the text, from 1. An `error` breaks the contract, a `warning` is tolerated."""
+    """One broken rule, and the line of the text, from 1. An `error` breaks the contract, a `warning` does not."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -146,7 +146,7 @@ class BrokenRule(BaseModel):
 
 
 class Judged(BaseModel):
-    """The findings of the contracts in a text, and what to do now. Without a contract it was recognised as none."""
+    """The findings in a text, and what to do now. `contract` is null if the text follows none of the contracts."""
 
     contract: str | None
     state: str | None
@@ -155,13 +155,13 @@ class Judged(BaseModel):
 
 
 class Validated(Judged):
-    """Whether a return breaks no rule, and can be sent."""
+    """Whether a return keeps its contract, so that it can be sent."""
 
     compliant: bool
 
 
 class Submitted(Judged):
-    """Whether a document was taken, and the file it is in now. Else mend it and submit it again."""
+    """Whether a document was accepted, and the file in which it is now. If not, mend it and submit it again."""
 
     accepted: bool
     path: str | None = None
@@ -169,7 +169,7 @@ class Submitted(Judged):
 
 
 class Waited(BaseModel):
-    """The operator's decision, with all its signed keys; or `pending`, which is neither an approval nor a refusal."""
+    """The operator's decision with all its signed fields. `pending` is neither an approval nor a refusal."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -179,7 +179,7 @@ class Waited(BaseModel):
 
 
 class RuleInShort(BaseModel):
-    """One rule of a contract, in short: a contract has dozens of them, and a model pays for each word."""
+    """One rule of a contract in short, because a model pays for each word."""
 
     id: str
     severity: str
@@ -188,7 +188,7 @@ class RuleInShort(BaseModel):
 
 
 class ContractTold(BaseModel):
-    """A contract: what it is for, a minimal document that keeps it, and its rules."""
+    """A contract: its purpose, a minimal document that keeps it, and its rules."""
 
     name: str
     purpose: str
@@ -197,7 +197,7 @@ class ContractTold(BaseModel):
 
 
 def describe_contract(name: Contract) -> ContractTold:
-    """Return everything about one contract, including the rules that hold for any document."""
+    """Return the description of one contract. Its rules include those for all documents."""
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
         for rule in contract_rules().values()
@@ -207,7 +207,7 @@ def describe_contract(name: Contract) -> ContractTold:
 
 
 def validate_return(text: str) -> Validated:
-    """Check whether a text may be a child's last message, in which prose or a fence may surround the contract."""
+    """Check the text that a child is about to send as its last message. Prose around the return is tolerated."""
     reading = read_document(text, "return", embedded=True)
     if not reading or not isinstance(reading.document, Return):
         return Validated(**_judge(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
@@ -219,8 +219,8 @@ def validate_return(text: str) -> Validated:
 
 
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
-    """Write a handoff packet that keeps its contract to `handoffs/<task id>.handoff.json`, or `.md`."""
-    reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
+    """Check a handoff packet, and write it to `handoffs/<task id>.handoff.json` or `.md`."""
+    reading = read_document(text, f"handoffs/packet.handoff.{file_ending(text)}")
     document = reading.document if reading else None
     if not reading or not isinstance(document, Handoff) or not document.recognised:
         return _refuse(None, _NO_PACKET)
@@ -235,10 +235,10 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
-    """Write a return to `returns/<task_id>.return.md`, or `.json`; one with errors only if `accept_invalid`."""
+    """Check a return, and write it to `returns/<task_id>.return.md` or `.json`. Errors need `accept_invalid`."""
     stem = stem_of(task_id)
     path = f"returns/{stem}.return"
-    reading = read_document(text, f"{path}.{ending_of(text)}")
+    reading = read_document(text, f"{path}.{file_ending(text)}")
     document = reading.document if reading else None
     if not reading or not isinstance(document, Return) or not document.recognised:
         return _refuse(None, _NO_RESULT)
@@ -247,7 +247,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
         why = f"it says that it is the return of {quote_text(stated)}, not of {task}: submit it for that task"
         return _refuse(reading, why)
     is_handed_over = any(os.path.lexists(workspace / f"handoffs/{stem}.handoff.{ending}") for ending in ("json", "md"))
-    if not stated and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
+    if not stated and not is_handed_over and fallback_id(f"{path}.{file_ending(text)}", document) != task_id:
         return _refuse(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
     if read_only or (state == INVALID and not accept_invalid):
         return _refuse(reading, _READ_ONLY if read_only else _BROKEN)
@@ -260,7 +260,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
 
 
 def wait_instruction(task_id: str, question: str = "") -> str:
-    """Return words that tell an agent to wait for the operator, and the foreign `question` asked, if any."""
+    """Return a sentence that tells an agent to wait for the operator. `question` is untrusted."""
     why = f"the operator is asked: {quote_text(question, 300)}; " if question else ""
     return (
         f"{why}call wait_for_decision for {quote_text(task_id)} now, again and again until it is not pending, and do"
@@ -269,20 +269,20 @@ def wait_instruction(task_id: str, question: str = "") -> str:
 
 
 def stem_of(task_id: str) -> str:
-    """Return the stem of a task's file names, different for different ids. Ids are foreign and may hold anything.
+    """Return a safe stem for the file names of a task. It is different for different ids, which are untrusted.
 
     >>> stem_of("shop.api"), stem_of("a/b"), stem_of("../etc")
     ('shop.api', 'a%2Fb', 'task%2Df7f9121fdb53d8de1eccbfa65c4bd976')
     """
     stem = quote(task_id, safe="._-", errors="surrogatepass")
-    # A stem that is too long, makes a hidden file or a command-line option, or reads as another task's gets a hash.
+    # A hash replaces a stem that is too long, starts like a hidden file or an option, or means another task.
     if len(stem) > _LONGEST or stem[:1] in ".-" or slot_of(f"handoffs/{stem}.handoff.json")[1] != stem:
         stem = f"task%2D{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return stem
 
 
 def _judge(reading: Document | None) -> dict[str, Any]:
-    """Return the fields of an answer about a document: `contract`, `state` (None for a handoff) and `findings`."""
+    """Return the fields `contract`, `state` and `findings` of an answer. The state of a handoff is None."""
     if not reading:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document
@@ -293,13 +293,13 @@ def _judge(reading: Document | None) -> dict[str, Any]:
 
 
 def _write_document(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
-    """Write a document to `path`, to which the ending (json or md) is added."""
-    data, ending = text.encode("utf-8", "replace"), ending_of(text)
+    """Write a document to `path` with the ending `json` or `md`, and return the answer."""
+    data, ending = text.encode("utf-8", "replace"), file_ending(text)
     place, name = path.split("/")
     try:
-        with Directory.open(workspace) as root, root.child(place, make=0o755) as directory:
+        with Directory.open(workspace) as root, root.open_child(place, make=0o755) as directory:
             directory.replace(f"{name}.{ending}", data, 0o644)
-            # A task has one handoff and one return: with two files nobody could tell which one is valid.
+            # Remove the file with the other ending, because a task has only one handoff and one return.
             with suppress(OSError):
                 directory.remove(f"{name}.{'md' if ending == 'json' else 'json'}")
     except OSError as error:

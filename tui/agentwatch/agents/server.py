@@ -1,4 +1,4 @@
-"""The MCP server of `agentwatch mcp`: its tools and the texts that a client's model reads. Only it imports the SDK."""
+"""The MCP server of `agentwatch mcp`: its tools, and their texts for language models."""
 
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.composition import Load, find_desk
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract
-from agentwatch.decisions.reader import POLL_SECONDS, Found, Question, Reader, is_needless, question_about
+from agentwatch.decisions.reader import POLL_SECONDS, LookupResult, Question, Reader, needs_no_decision, question_about
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS = """\
@@ -34,7 +34,7 @@ _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def serve(workspace: Path, settings: Settings, load: Load) -> int:
-    """Serve one workspace over standard input and output until the client closes them. Returns the exit code."""
+    """Serve one workspace over standard input and output until the client closes them. Return the exit code."""
     server = MCPServer("agentwatch", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
 
     @server.tool(annotations=_WRITES)
@@ -89,7 +89,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         decision: do exactly what `do_now` says, with the operator's `note`, `params` and the amended handoff in
         `handoff_path`.
         """
-        # The limit of the settings is below the time-outs of the clients.
+        # Never wait longer than the settings say, because clients have time-outs.
         seconds = settings.mcp_wait if timeout_seconds is None else min(timeout_seconds, settings.mcp_wait)
         return await _wait_for_decision(workspace, settings, load, task_id, seconds)
 
@@ -104,33 +104,32 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
 
 async def _wait_for_decision(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
-    """Return the decision about a task's latest attempt, or that it is still pending after so many seconds.
-    Cancelling ends the wait at once."""
+    """Wait for the decision about a task's latest attempt. After so many seconds return that it is pending."""
     reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
 
-    def see(**more: Any) -> tuple[Task | None, Question]:
+    def load_task(**more: Any) -> tuple[Task | None, Question]:
         tree = load(workspace, settings, **more).tree
-        reader.tell(tree, task_id)
+        reader.add_decisions(tree, task_id)
         return tree.tasks.get(task_id), question_about(tree, task_id, None)
 
-    def look() -> tuple[Task | None, Question]:
-        """Return the task and its question; check its claims only if a decision seems needless without that."""
-        seen = see(inspects=False)
-        return see(inspects=True) if is_needless(seen[0]) else seen
+    def find_question() -> tuple[Task | None, Question]:
+        """Return the task and its question. Check claims, which is slow, only if no decision seems to be needed."""
+        loaded = load_task(inspects=False)
+        return load_task(inspects=True) if needs_no_decision(loaded[0]) else loaded
 
-    def answer(found: Found) -> Waited:
-        # The task as it is now, not as it was when the wait began.
-        task, question = see(desk=find_desk(workspace), inspects=False) if found.decided else look()
-        found = found if found.decided else reader.find(question)
-        _, told = reader.answer(found, task, task_id)
+    def build_answer(found: LookupResult) -> Waited:
+        # Load the task again, because it may have changed during the wait.
+        task, question = load_task(desk=find_desk(workspace), inspects=False) if found.any_record else find_question()
+        found = found if found.any_record else reader.find(question)
+        _, fields = reader.answer(found, task, task_id)
         if found.record:
-            reader.mark(found, "agentwatch mcp")
-        told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
-        return Waited(**told | {"state": task.own_state.value if task else None})
+            reader.write_receipt(found, "agentwatch mcp")
+        fields["do_now"] = fields["do_now"].replace("`agentwatch wait`", "wait_for_decision")
+        return Waited(**fields | {"state": task.own_state.value if task else None})
 
-    task, question = await run_sync(look, abandon_on_cancel=True)
+    task, question = await run_sync(find_question, abandon_on_cancel=True)
     while True:
         found = await run_sync(reader.find, question, abandon_on_cancel=True)
-        if found.decided or is_needless(task) or time.monotonic() >= end:
-            return await run_sync(answer, found)
+        if found.any_record or needs_no_decision(task) or time.monotonic() >= end:
+            return await run_sync(build_answer, found)
         await anyio.sleep(POLL_SECONDS)

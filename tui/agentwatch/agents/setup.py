@@ -1,10 +1,10 @@
-"""`agentwatch init`: shows what it would change, changes it with --write, and takes it back with --remove.
+"""`agentwatch init`: sets up agent programs for agentwatch. It shows the changes, and writes them or takes them out.
 
-A file of plain JSON is rewritten with our entries. For any other file, such as JSON with comments, a person is shown
-what to add.
+It rewrites only files of plain JSON and of Markdown. For any other file, such as JSON with comments, it shows the
+operator the lines to add.
 
-The commands name an interpreter with `-I -S`, our file and the package directories. Otherwise the current directory, a
-PYTHON* variable or a `.pth` file could run somebody else's code. No word needs quotes, for agents' rules hold them.
+The commands that it writes start Python with `-I -S`. Otherwise the current directory, a PYTHON* variable or a `.pth`
+file could run somebody else's code. The commands are also part of agents' rules, so no word needs quotes.
 """
 
 import difflib
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.agents.hook.journal import last_unanswered
-from agentwatch.composition import build_sessions_source
+from agentwatch.composition import open_sessions
 from agentwatch.config import Settings
 from agentwatch.console import MUTED, Part, print_line
 from agentwatch.disk import Directory
@@ -33,12 +33,12 @@ from agentwatch.view.words import plural
 
 NAME = "agentwatch"
 CLAUDE_SETTINGS = ".claude/settings.json"
-# Seconds that a hook has beyond its own wait before the program kills it, which would let the child go unreported.
+# The time-out of a hook is so many seconds longer than its own wait. A killed hook would let the child go.
 HOOK_SLACK = 30
 
-HELD_SECONDS = 24 * 3600  # the longest that a request is held while the program shows its own prompt for it
+HELD_SECONDS = 24 * 3600  # the longest time that a hook holds a request while the program shows its own prompt
 
-_MCP_SLACK = 75  # the same for `wait_for_decision`, which OpenCode and Kilo would by default end after 60 s
+_MCP_SLACK = 75  # the same for the tool `wait_for_decision`; the default time-out of OpenCode and Kilo is 60 s
 
 _INSTRUCTIONS = """\
 ## Delegation: agentwatch
@@ -78,7 +78,7 @@ BY_HAND = 1
 _STALE = "it does not start this agentwatch as it would be written now, so it may start other code, or nothing"
 _SDK = ("mcp", "mcp_types")
 _LARGEST = 4 * 1024 * 1024
-# Comments around our part of a Markdown file, invisible when the file is rendered.
+# These comments surround the part of agentwatch in a Markdown file.
 _BEGIN = "<!-- agentwatch: begin -->"
 _END = "<!-- agentwatch: end -->"
 
@@ -87,16 +87,16 @@ _WITH_GAP = re.compile(rf"\n*{_BLOCK.pattern}\n?", re.DOTALL)
 _INDENT = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
-class Json(NamedTuple):
-    """Our part of a JSON file in the workspace: members called NAME in objects, and entries of arrays. `paths` are the
-    possible names of the file; if there is none yet, the last is created."""
+class JsonEntries(NamedTuple):
+    """The entries of agentwatch in a JSON file: members called NAME in objects, and entries of arrays.
+    `paths` are the possible paths of the file. If none exists, the last one is created."""
 
     paths: tuple[str, ...]
     ours: Mapping[str, Any]
 
 
-class ByHand(NamedTuple):
-    """Lines that only the operator can add to `place`; `why` says why `init` cannot."""
+class ManualStep(NamedTuple):
+    """Lines that the operator has to add to the file `place`. `why` is the reason why `init` cannot do so."""
 
     place: str
     lines: str
@@ -104,33 +104,33 @@ class ByHand(NamedTuple):
 
 
 class Program(NamedTuple):
-    """One agent program, recognised in a workspace by any of the files `signs`.
+    """An agent program. A workspace with one of the files `signs` uses the program.
 
-    Our instructions go into its file `instructions`. `note` tells the operator how the program itself behaves.
+    The program reads the file `instructions`. `note` tells the operator how the program behaves.
     """
 
     name: str
     signs: tuple[str, ...]
     instructions: str
-    files: tuple[Json, ...] = ()
-    by_hand: tuple[ByHand, ...] = ()
+    files: tuple[JsonEntries, ...] = ()
+    by_hand: tuple[ManualStep, ...] = ()
     note: str = ""
 
 
 class NotEditableError(ValueError):
-    """A JSON file cannot be rewritten; the message says why."""
+    """A JSON file cannot be rewritten. The message gives the reason."""
 
 
 class Edit(NamedTuple):
-    """The text of one file before and after; `path` is relative to the workspace. None stands for no file."""
+    """The text of a file before and after a change. `path` is relative to the workspace. None means no file."""
 
     path: str
     before: str | None
     after: str | None
 
 
-Step = Edit | ByHand
-# Returns a text with our part put in (True) or taken out (False). Raises NotEditableError.
+Step = Edit | ManualStep
+# A function that puts the part of agentwatch into a text (True) or takes it out (False). Raises NotEditableError.
 Change = Callable[[str, bool], str]
 
 
@@ -143,46 +143,40 @@ def set_up(
     remove: bool,
     confirm: Callable[[str], bool] | None = None,
 ) -> int:
-    """Set up the recognised programs, or the named `agent`. Returns 0, or BY_HAND if the user has to do the rest.
+    """Set up the agent programs of a workspace, or only `agent`. Return BY_HAND if the user has to do the rest, else 0.
 
-    With `confirm`, list the files and write them after a yes; without, show each changed line.
+    With `confirm`, list the files, and write them after a yes. Without it, show each changed line.
     """
     command, known = launch_words(), known_programs(settings)
     chosen = [known[agent]] if agent else _find_programs(workspace, known, settings)
     if not remove:
         print_text(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
-            print_text(
-                f"beware: the MCP server cannot start without its SDK; install that first: {install_command('mcp')}"
-            )
+            install = install_command("mcp")
+            print_text(f"beware: the MCP server cannot start without its SDK; install that first: {install}")
     if confirm:
-        steps = {
-            step.path: step for one in chosen for step in _changing_edits(plan_steps(workspace, one, remove=remove))
-        }
+        steps = {step.path: step for one in chosen for step in _changes(plan_steps(workspace, one, remove=remove))}
         if steps:
             print_text(f"agentwatch init {'takes out' if remove else 'writes'} what is its own, and keeps all else:")
             for step in steps.values():
                 print_line(*_summary_of(step))
             write = confirm(f"{'Change' if remove else 'Write'} {plural(len(steps), 'file')}?")
             if not write:
-                print_text(
-                    f"nothing is written; `agentwatch init{' --remove' if remove else ''} | less` shows each line"
-                )
+                flag = " --remove" if remove else ""
+                print_text(f"nothing is written; `agentwatch init{flag} | less` shows each line")
                 return BY_HAND
-    # One program after the other, as two of them may share a file.
-    left = [
-        _set_up_program(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen
-    ]
+    # Plan one program after the other, because two programs may share a file.
+    left = [_set_up_one(workspace, program, write=write, remove=remove, shows=confirm is None) for program in chosen]
     return BY_HAND if any(left) else 0
 
 
-def _changing_edits(steps: Iterable[Step]) -> list[Edit]:
-    """Return the edits that change a file."""
+def _changes(steps: Iterable[Step]) -> list[Edit]:
+    """Return only the edits that change a file."""
     return [step for step in steps if isinstance(step, Edit) and step.before != step.after]
 
 
 def _summary_of(edit: Edit) -> list[Part | str]:
-    """Return one line about the change of a file: its name, and how many lines are added and removed."""
+    """Return a line for the screen: the name of a file, and how many lines an edit adds and removes."""
     before, after = ((text or "").splitlines() for text in edit[1:])
     lines = [line[0] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     became = "new" if edit.before is None else "removed" if edit.after is None else "changed"
@@ -191,10 +185,10 @@ def _summary_of(edit: Edit) -> list[Part | str]:
 
 
 def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
-    """Return the programs that have files or a session in the workspace, else the generic one; tell the user."""
+    """Return the programs with files or a session in the workspace, or the generic program. Print which."""
     read = set[str]()
     if settings.sessions:
-        with closing(build_sessions_source(workspace)) as source:
+        with closing(open_sessions(workspace)) as source:
             source.scan()
             read = {one.source for one in source.found() if one.sessions}
     named = [program for name, program in known.items() if name != "generic"]
@@ -209,11 +203,11 @@ def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Sett
     return [known["generic"]]
 
 
-def _set_up_program(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
-    """Set up or remove one program, showing each changed line if `shows`. Return whether work by hand is left."""
+def _set_up_one(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
+    """Set up one program, or remove its set-up. Return whether the operator has to do the rest by hand."""
     name, steps = program.name, plan_steps(workspace, program, remove=remove)
-    edits = _changing_edits(steps)
-    by_hand = [step for step in steps if isinstance(step, ByHand)]
+    edits = _changes(steps)
+    by_hand = [step for step in steps if isinstance(step, ManualStep)]
     for edit in edits if shows else ():
         old, new = ("/dev/null" if text is None else edit.path for text in edit[1:])
         before, after = ((text or "").splitlines() for text in edit[1:])
@@ -239,7 +233,7 @@ def _set_up_program(workspace: Path, program: Program, *, write: bool, remove: b
 
 
 def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
-    """Yield the checks of `doctor` on files that `init` wrote: whether it would write the same now."""
+    """Yield checks for `agentwatch doctor`: are the files that `init` wrote still up to date?"""
     if said := last_unanswered(workspace):
         yield note("agents", f"an answer to a program did not get through at {said}")
     known = known_programs(settings)
@@ -252,7 +246,7 @@ def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
             if not is_right[path]:
                 yield bad("agents", f"{path}: {_STALE}; `agentwatch init` mends it")
         elif _BEGIN in (edit.before or "") and edit.before != edit.after:
-            # Instructions start no program, so an old version is only a note.
+            # Old instructions are only worth a note, because they start no program.
             yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
     if is_right and all(is_right.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
@@ -262,24 +256,24 @@ def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
 
 
 def _check_codex(lines: str) -> Iterator[Check]:
-    """Compare the entry that the operator added to Codex's configuration by hand with ours."""
+    """Yield a bad check if the entry in Codex's own configuration is out of date."""
     import tomllib
 
     place = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
     with suppress(OSError, ValueError, RuntimeError, KeyError, TypeError):
         there, ours = (tomllib.loads(text)["mcp_servers"][NAME] for text in (place.read_text("utf-8"), lines))
         if there != {**there, **{key: ours[key] for key in ("command", "args")}}:
-            shown = "`agentwatch init --agent codex` shows what belongs there"
-            yield bad("agents", f"{abbreviate_home(str(place))}: {_STALE}; {shown}")
+            command = "`agentwatch init --agent codex` shows what belongs there"
+            yield bad("agents", f"{abbreviate_home(str(place))}: {_STALE}; {command}")
 
 
 # Files
 
 
 def plan_steps(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
-    """Return the steps that set a program up, or with `remove` take the set-up out."""
-    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(launch_words()))
-    changes = [(program.instructions, told, partial(_change_block, told))]
+    """Return the steps that set up a program, or with `remove` those that remove the set-up."""
+    instructions = _INSTRUCTIONS.replace("<agentwatch>", command_line(launch_words()))
+    changes = [(program.instructions, instructions, partial(_change_block, instructions))]
     for file in program.files:
         path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
         change = partial(_change_json, file.ours)
@@ -289,35 +283,34 @@ def plan_steps(workspace: Path, program: Program, *, remove: bool) -> list[Step]
 
 
 def _plan_edit(workspace: Path, path: str, lines: str, change: Change, *, put: bool) -> Step:
-    """Return the edit of one file, or `lines` to add by hand if the file cannot be edited."""
+    """Return the edit of one file. If the file cannot be edited, return `lines` to add by hand."""
     before = None
     try:
         with suppress(FileNotFoundError), _open_directory_of(workspace, path) as (directory, name):
             before = directory.read(name, _LARGEST).decode()
-        # A file that held only our part is removed.
+        # A file with nothing but the part of agentwatch is removed.
         after = change(before or "", put) or None
         return Edit(path, before, before if after is None and not before else after)
     except (UnicodeDecodeError, NotEditableError) as error:
         why = f"it cannot be edited safely: {error}"
     except OSError as error:
         why = f"it cannot be read, and nothing is written through links: {error}"
-    return ByHand(path, lines, why if put else f"{why}; take this out of it")
+    return ManualStep(path, lines, why if put else f"{why}; take this out of it")
 
 
 @contextmanager
 def _open_directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
-    """Open the directory of a workspace file without following links; yield it and the file's name. Raises OSError."""
+    """Yield the directory of a file, opened without following links, and the name of the file. Raise OSError."""
     *parents, name = path.split("/")
     directory = Directory.open(workspace)
     for parent in parents:
         with directory as above:
-            directory = above.child(parent, make=0o755 if make else None)
+            directory = above.open_child(parent, make=0o755 if make else None)
     with directory:
         yield directory, name
 
 
 def _write(workspace: Path, edit: Edit) -> None:
-    """Write or remove the file of an edit. Raises OSError."""
     with _open_directory_of(workspace, edit.path, make=True) as (directory, name):
         if edit.after is None:
             directory.remove(name)
@@ -330,7 +323,7 @@ def _write(workspace: Path, edit: Edit) -> None:
 
 
 def _change_block(block: str, text: str, put: bool) -> str:
-    """Return the text with the block in its old place or at the end; if not `put`, without it."""
+    """Return a text with the block, in its old place or at the end. If not `put`, return it without the block."""
     if not put:
         return _WITH_GAP.sub(lambda gap: "\n" if gap.start() else "", text, count=1)
     new = f"{_BEGIN}\n{block.strip()}\n{_END}"
@@ -341,7 +334,7 @@ def _change_block(block: str, text: str, put: bool) -> str:
 
 
 def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
-    """Return the JSON text with our part or, if not `put`, without it: unchanged if equal, "" if nothing is left."""
+    """Return a JSON text with the entries `ours`. If not `put`, return it without them, "" if nothing is left."""
     try:
         before = _require_kind(dict, json.loads(text or "{}"))
     except json.JSONDecodeError as error:
@@ -357,7 +350,7 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
 
 
 def _merge(node: Any, ours: Any, *, put: bool) -> Any:
-    """Return a JSON value with our part, in place of an older version, or without it if not `put`."""
+    """Return a JSON value with the entries `ours` in place of older ones. If not `put`, return it without them."""
     if isinstance(ours, list):
         entries = _require_kind(list, node)
         others = [entry for entry in entries if not _is_ours(entry)]
@@ -383,24 +376,24 @@ def _require_kind(kind: type[Any], value: Any) -> Any:
 
 
 def known_programs(settings: Settings) -> dict[str, Program]:
-    """Return all programs by name; the settings determine the time-outs."""
+    """Return all programs by name. The settings determine the time-outs."""
     command, agents = launch_words(), "AGENTS.md"
     request = int(settings.mcp_wait) + _MCP_SLACK
     mcp = {"mcpServers": {NAME: {"command": command[0], "args": [*command[1:], "mcp"]}}}
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
     (main,) = (word for word in command if word.endswith("/__main__.py"))
-    # The plugin's file in this package and the command it starts for each request: no copy that could get outdated.
+    # Refer to the plugin in this package instead of a copy, which could get out of date.
     place = f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}"
     ours = {"mcp": {NAME: local}, "plugin": [[place, {"command": [*command, "hook", "--plugin"]}]]}
     call = {"type": "command", "command": command_line([*command, "hook"])}
 
-    def waits(seconds: int, **about: str) -> list[dict[str, Any]]:
+    def hook_group(seconds: int, **about: str) -> list[dict[str, Any]]:
         return [about | {"hooks": [call | {"timeout": seconds + HOOK_SLACK}]}]
 
     hooks = {
-        "SubagentStop": waits(int(settings.hook_wait)),
-        "PostToolUse": waits(0, matcher="Task|Agent"),
-        ASKS: waits(HELD_SECONDS),
+        "SubagentStop": hook_group(int(settings.hook_wait)),
+        "PostToolUse": hook_group(0, matcher="Task|Agent"),
+        ASKS: hook_group(HELD_SECONDS),
     }
     # A JSON string of plain words is a valid TOML string.
     toml = (
@@ -410,8 +403,8 @@ def known_programs(settings: Settings) -> dict[str, Program]:
         f"env_vars = {json.dumps(['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'AGENTWATCH_PUBLIC_KEY'])}\n"
         f"tool_timeout_sec = {request}\n"
     )
-    codex = ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace")
-    other = ByHand(
+    codex = ManualStep("~/.codex/config.toml", toml, "it lies outside of the workspace")
+    other = ManualStep(
         "the MCP settings of your program",
         json.dumps(mcp, indent=2),
         f"if it has any; let it wait {request} s for a call",
@@ -422,17 +415,17 @@ def known_programs(settings: Settings) -> dict[str, Program]:
             "claude-code",
             (".claude", "CLAUDE.md", ".mcp.json"),
             "CLAUDE.md",
-            (Json((".mcp.json",), mcp), Json((CLAUDE_SETTINGS,), {"hooks": hooks})),
+            (JsonEntries((".mcp.json",), mcp), JsonEntries((CLAUDE_SETTINGS,), {"hooks": hooks})),
             note=_CLAUDE_ASKS,
         ),
         Program(
             "opencode",
             ("opencode.json", "opencode.jsonc", ".opencode"),
             agents,
-            (Json(("opencode.jsonc", "opencode.json"), ours),),
+            (JsonEntries(("opencode.jsonc", "opencode.json"), ours),),
             note=_ASKS,
         ),
-        Program("kilo", (*kilo[:2], ".kilo", ".kilocode"), agents, (Json(kilo, ours),), note=_ASKS),
+        Program("kilo", (*kilo[:2], ".kilo", ".kilocode"), agents, (JsonEntries(kilo, ours),), note=_ASKS),
         Program("codex", (".codex",), agents, by_hand=(codex,)),
         Program("generic", (agents,), agents, by_hand=(other,)),
     )
@@ -440,6 +433,6 @@ def known_programs(settings: Settings) -> dict[str, Program]:
 
 
 def _is_ours(entry: Any) -> bool:
-    """Whether this or an earlier version wrote an entry. A group of hooks to which the user added one is the user's."""
+    """Tell whether `init` wrote an entry. A group to which the user added a hook belongs to the user."""
     calls = entry.get("hooks") if isinstance(entry, dict) else [entry]
     return isinstance(calls, list) and len(calls) == 1 and bool(_OURS.search(json.dumps(calls)))

@@ -158,7 +158,9 @@ async def _offer_snoozing(app: AgentwatchApp, task: Task) -> None:
 
 async def _undo_latest(app: AgentwatchApp) -> None:
     def undo_on_shelves() -> int:
-        latest = [(last, shelf) for shelf in app.monitor.shelves if (last := shelf.last()) is not None]
+        latest = [
+            (last, shelf) for shelf in app.monitor.all_acknowledgements if (last := shelf.find_last()) is not None
+        ]
         newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
         # One command may have acknowledged tasks of several workspaces, each with a shelf of its own.
         shelves = [shelf for last, shelf in latest if newest and last.name == newest.name]
@@ -176,9 +178,9 @@ async def _record_marks(
     """Call `record` for each workspace's shelf, with the marks of its tasks by their ids. Raises AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
-        monitor, own_id = app.monitor.of(task_id)
-        if monitor.shelf:
-            by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
+        monitor, own_id = app.monitor.resolve_task(task_id)
+        if monitor.acknowledgements:
+            by_shelf.setdefault(monitor.acknowledgements, {})[own_id] = mark
     for shelf, own in by_shelf.items():
         await asyncio.to_thread(record, shelf, own)
 

@@ -450,7 +450,7 @@ class AgentwatchApp(App[None]):
 
         if step := step_of_claim(self.monitor, event):
             self._show_step(step)
-        elif event.claim.call is None and not self.monitor.of(event.task_id)[0].host:
+        elif event.claim.call is None and not self.monitor.resolve_task(event.task_id)[0].host:
             self.push_screen(make_claim_screen(self.monitor, self.clock, event.task_id, event.claim))
         else:
             self.warn(f"{clean(event.claim.path, 200)} cannot be opened here: the details say what was found.")
@@ -494,7 +494,7 @@ class AgentwatchApp(App[None]):
         """Acknowledge or snooze tasks, or undo this: `how` is "acknowledge", "snooze" or "undo"."""
         from agentwatch.app.acknowledging import acknowledge_snooze_or_undo  # not needed for the first frame
 
-        if not self.monitor.shelves:
+        if not self.monitor.all_acknowledgements:
             self.notify_unless_reading("Nothing can be put aside here.")
         elif not self.screen.is_modal:
             await acknowledge_snooze_or_undo(self, how)

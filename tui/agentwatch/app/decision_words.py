@@ -41,7 +41,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
         return f"already decided: {said}; you can decide about the next attempt"
     from agentwatch.decisions import policy, record  # not needed for the first frame
 
-    return policy.why_not(task, action, record.Mitigation.CHANGED_INPUTS)
+    return policy.why_impossible(task, action, record.Mitigation.CHANGED_INPUTS)
 
 
 def short_progress(decision: Decision, now: float) -> str:

@@ -45,7 +45,7 @@ async def find_task_file(
     versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts))
     if (version := next(filter(None, versions), None)) is None:
         return "No file speaks of this row."
-    own = monitor.of(task.task_id)[0]
+    own = monitor.resolve_task(task.task_id)[0]
     path = own.workspace / system_name(version.path)
     if not version.stored and (name_suffices if own.host else await asyncio.to_thread(os.path.isfile, path)):
         return path

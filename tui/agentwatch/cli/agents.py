@@ -64,7 +64,7 @@ def mcp(options: Namespace) -> int:
     import gc
     from functools import partial
 
-    from agentwatch.composition import build_sessions_source, scan_workspace
+    from agentwatch.composition import open_sessions, scan_workspace
     from agentwatch.shell import require_extra
 
     gc.enable()
@@ -72,7 +72,7 @@ def mcp(options: Namespace) -> int:
     with require_extra("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
         from agentwatch.agents.server import serve
     # All calls share one source of sessions, so that each call reads only what is new.
-    return serve(workspace, settings, partial(scan_workspace, sessions=build_sessions_source(workspace)))
+    return serve(workspace, settings, partial(scan_workspace, sessions=open_sessions(workspace)))
 
 
 @command(

@@ -15,7 +15,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.links import ARTIFACT_MISSING, is_fenced, make_finding, promises_artifacts, slot_of
 from agentwatch.errors import UsageError
-from agentwatch.evidence.disk import FileKind, beside, look, place_of
+from agentwatch.evidence.disk import FileKind, moved_places, place_of, read_facts
 from agentwatch.sources.files.read import (
     NOT_READABLE,
     FileRefusedError,
@@ -175,8 +175,8 @@ def _missing_artifacts(file: _File, document: Return) -> Iterator[str]:
     project = projects[0]
     for path in document.artifacts:
         artifact = place_of(path, str(project)).relative
-        places = [] if artifact is None else [artifact, *beside(artifact, str(place.relative_to(project)))]
-        if places and all(look(str(project), one).kind is FileKind.MISSING for one in places):
+        places = [] if artifact is None else [artifact, *moved_places(artifact, str(place.relative_to(project)))]
+        if places and all(read_facts(str(project), one).kind is FileKind.MISSING for one in places):
             yield path
 
 

@@ -18,7 +18,7 @@ from agentwatch.config import load
 from agentwatch.console import ask_to_confirm
 from agentwatch.decisions import form, policy
 from agentwatch.decisions.errors import NotAllowedError, ReturnChangedError
-from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
+from agentwatch.decisions.form import AmendError, Fact, child_texts, final_report, handoff_problems, next_handoff
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
 from agentwatch.decisions.service import operator_name
@@ -76,14 +76,14 @@ def decide(options: Namespace) -> int:
             # The same decision is recorded already. Deliver it now, because its delivery may have failed.
             params, note = entry.record.params, entry.record.note
         else:
-            if why := policy.refusal(task, action, params, note):
+            if why := policy.why_refused(task, action, params, note):
                 raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
             params = _add_document(task, subject, params, options, monitor)
             where = f"{clean(str(desk.state))}/decisions"
             if monitor.host:
                 where = f"the ledger of {quote_text(monitor.host, 60)}, once it has checked this"
             at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
-            facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
+            facts = form.decision_facts(task, task, subject, action, params, now=at, writes=writes)
             lines = fact_lines([form.fact("decision", str(action)), *facts])
             if not confirm(options, [*lines, *_preview_signed_texts(note, params, task)], "decision"):
                 return ExitCode.NOT
@@ -91,7 +91,7 @@ def decide(options: Namespace) -> int:
         def find_return_digest() -> str | None:
             """Return the sha256 of the task's return as it is now."""
             before = task.latest.returned
-            return (scan() if before and before.stored else monitor).returned_now(task.task_id)()
+            return (scan() if before and before.stored else monitor).digest_reader(task.task_id)()
 
         made = desk.decide(subject, action, params, returned=find_return_digest, note=note)
         print_recorded(made, "decision")
@@ -176,7 +176,7 @@ def _preview_signed_texts(note: str, params: Params, task: Task) -> Iterator[str
         *((f"To {quote_text(one.question or 'it', 300)}", one.answer) for one in params.answers),
         ("The final error report", params.report),
         ("The handoff for the next attempt", params.handoff),
-        ("The child's words", "\n".join(f"{label}: {text}" for label, text in words_of_child(task))),
+        ("The child's words", "\n".join(f"{label}: {text}" for label, text in child_texts(task))),
     ]
     for title, text in texts:
         if text:
@@ -265,7 +265,7 @@ def _preview_answer(request: Request, action: Action, params: Params, note: str)
     for number, query in enumerate(request.queries, 1):
         yield from quote_block(f"Question {number}{', which takes several' if query.several else ''}", query.question)
         yield from (f"  │   - {one}" for one in option_lines(query, form.LONGEST))
-    for label, text in form.words_of_request(request):
+    for label, text in form.request_texts(request):
         yield from quote_block(label, text)
 
 

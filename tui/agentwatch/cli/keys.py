@@ -8,7 +8,7 @@ from getpass import getpass
 
 from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
-from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
+from agentwatch.decisions.envelope import KEYS_ENV, OPERATOR, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys, Role
 from agentwatch.decisions.service import operator_name
@@ -56,7 +56,7 @@ def keys(options: Namespace) -> int:
         case "trust":
             _trust_key(keys, parse_public(whose[0]), options.name or "", role)
         case "distrust":
-            other = keys.distrust_other(role, _find_other_key(keys, whose[0], role))
+            other = keys.distrust_key(role, _find_other_key(keys, whose[0], role))
             print_text(f"not trusted any more: {quote_text(other.name)}; what was recorded until now stays valid")
         case "passphrase":
             change_passphrase(keys)
@@ -86,8 +86,8 @@ def print_key(keys: Keys) -> None:
                 f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid"
             )
     print_text("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    operators = [f"{OPERATOR}{one.public.text}" for one in keys.trusted(Role.OPERATOR)]
-    print_text(f"  {VARIABLE}={','.join([public.text, *operators])}")
+    operators = [f"{OPERATOR}{one.public.text}" for one in keys.trusted_keys(Role.OPERATOR)]
+    print_text(f"  {KEYS_ENV}={','.join([public.text, *operators])}")
 
 
 def public_key(keys: Keys) -> PublicKey:
@@ -119,7 +119,7 @@ def rotate_key(keys: Keys) -> None:
 
 
 def _trust_key(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
-    fingerprint = f"{keys.trust_other(role, public, name).public.keyid[:16]}…"
+    fingerprint = f"{keys.trust_key(role, public, name).public.keyid[:16]}…"
     if role is Role.HOST:
         print_text(f"trusted: what is signed with {fingerprint} comes from the host {quote_text(name)}")
         return
@@ -132,7 +132,7 @@ def _trust_key(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
 
 def _print_others(keys: Keys) -> None:
     for role, heading in (Role.OPERATOR, "operators who may decide here:"), (Role.HOST, "hosts that are trusted:"):
-        found = keys.others(role)
+        found = keys.known_keys(role)
         print_text(f"{heading}{'' if found else ' none'}")
         for one in found:
             until = f", until {one.retired_at}: not any more" if one.retired_at else ""
@@ -141,7 +141,7 @@ def _print_others(keys: Keys) -> None:
 
 def _find_other_key(keys: Keys, which: str, role: Role) -> PublicKey:
     """Return somebody else's trusted key by the text of the key or the name of its owner. Raises KeyProblemError."""
-    others = sorted(keys.others(role), key=lambda one: bool(one.retired_at))
+    others = sorted(keys.known_keys(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if not found:
         raise KeyProblemError(

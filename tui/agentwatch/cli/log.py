@@ -16,13 +16,7 @@ from queue import Empty, SimpleQueue
 
 from agentwatch.cli.command import HOST_EXIT_CODES, PLACE, SESSION, argument, command, flag, one_of, parse_span
 from agentwatch.cli.shared import open_subject, other_worktrees, report_problems
-from agentwatch.composition import (
-    build_acknowledgements,
-    build_inbox,
-    build_sessions_source,
-    build_source,
-    history_cutoff,
-)
+from agentwatch.composition import build_acknowledgements, build_inbox, build_source, history_cutoff, open_sessions
 from agentwatch.config import Settings, load
 from agentwatch.console import MUTED, Part, print_line
 from agentwatch.decisions.service import DecisionService, DecisionWatcher
@@ -94,7 +88,7 @@ def log(options: Namespace) -> int:
         if fleet:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_remote(fleet.source(place.workspace), _Printer(settings, options))
+            return _print_remote(fleet.open_source(place.workspace), _Printer(settings, options))
         # Lines of JSON do not name their workspace, so print only one workspace then.
         is_alone = options.follow or options.export or options.json or options.session is not None
         others, complaints = ([], ()) if is_alone else other_worktrees([subject])
@@ -102,7 +96,7 @@ def log(options: Namespace) -> int:
         for number, (one, *_) in enumerate([subject, *others]):
             if others:
                 print_text(f"{chr(10) if number else ''}{clean(str(one.workspace))}")
-            sessions = build_sessions_source(one.workspace, options.session) if settings.sessions else None
+            sessions = open_sessions(one.workspace, options.session) if settings.sessions else None
             with closing(sessions) if sessions else nullcontext():
                 codes.append(_print_workspace(one.workspace, settings, options, sessions, _Printer(settings, options)))
         for complaint in complaints:
@@ -119,7 +113,7 @@ def _print_workspace(
     history, inbox = History(state), build_inbox(workspace)
     source = build_source(workspace, settings, sessions=sessions)
     decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
-    recalled, requests = history.recall(), inbox.look()
+    recalled, requests = history.recall(), inbox.read_changes()
     batch = sessions.scan() if sessions else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
     problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
@@ -136,7 +130,7 @@ def _print_workspace(
     if options.export is not None:
         if not events:
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING_FOUND}")
-        events += decisions.look(writes=False)
+        events += decisions.read_changes(writes=False)
         noted = (one for one in build_acknowledgements(workspace).read_changes() if isinstance(one, Noted))
         events += (one._replace(at=one.aside.put.at) for one in noted if one.aside.put)
         events += printer.check_claims(events, inspector)
@@ -151,12 +145,14 @@ def _print_workspace(
     watched_at = read_first_watch(state) if recalled.events else time.time()
     if watched_at is not None:
         printer.sum_up_first_look(watched_at)
-    events += decisions.look(writes=False)
+    events += decisions.read_changes(writes=False)
     printer.print_all(events, inspector)
     if options.follow:
         source.remember(recalled)
         print_problems(problems)
-        _follow_changes(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
+        _follow_changes(
+            source, lambda: [*inbox.read_changes(), *decisions.read_changes(writes=False)], printer, problems, inspector
+        )
         return 0
     if not events and not problems:
         print_error(f"{clean(str(workspace))}: {_NOTHING_FOUND}")
@@ -210,14 +206,14 @@ class _Printer:
         """Check the claims of the returns in these events, and return the verdicts."""
         tree = Tree(self.tree.rules)
         tree.apply(*events)
-        return inspector.check(inspector.news_of(tree, tree.tasks))
+        return inspector.check(inspector.find_new_targets(tree, tree.tasks))
 
     def print_events(self, events: Iterable[Event]) -> None:
         """Print the changes that each of these events causes."""
         for event in events:
             if event.at >= self.first_look_at and self._old_tasks:
                 self.print_first_look()
-            changes = self._changes.after(self.tree.apply(event), event.at)
+            changes = self._changes.changes_of(self.tree.apply(event), event.at)
             if event.at < self.first_look_at:
                 if isinstance(event, Seen):
                     self._old_files.setdefault(event.path, event.at)
@@ -248,7 +244,7 @@ class _Printer:
     def find_unchecked(self, inspector: Inspector) -> list[Target]:
         """Return the returns that must be checked, among the tasks changed since the previous call."""
         touched, self._changes.touched = self._changes.touched, set()
-        return inspector.news_of(self.tree, touched)
+        return inspector.find_new_targets(self.tree, touched)
 
 
 def _follow_changes(
@@ -283,7 +279,7 @@ def _follow_changes(
             # A decision may expire, so the tree must know the present time.
             printer.print_events([Tick(0, time.time())])
             missed, is_first = [], False
-            inspector.want(printer.find_unchecked(inspector))
+            inspector.request_checks(printer.find_unchecked(inspector))
             while not checked.empty():
                 printer.print_events(checked.get())
     finally:
@@ -315,17 +311,17 @@ def log_line(change: Change) -> str:
     """Return one sanitised line about a change."""
     match change:
         case ActivityChange():
-            find_text = f"· {clean(doing_words(change.doing), _LONGEST_REASON)}"
+            text = f"· {clean(doing_words(change.doing), _LONGEST_REASON)}"
         case RequestChange(request=request):
-            find_text = clean(f"{request_words(request)}: {stage_words(request, change.at)}", _LONGEST_REASON)
-            find_text += f", {clean(request.by, 60)}" if request.by else ""
+            text = clean(f"{request_words(request)}: {stage_words(request, change.at)}", _LONGEST_REASON)
+            text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
             before = "false" if change.was_contradicted else change.before or "new"
             after = "false" if change.contradicted else change.after or "not seen any more"
-            find_text = f"{before} → {after}"
-            find_text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
-            find_text += f"  {clean(change.reason, _LONGEST_REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {clean_name(change.task_id, 80)}  {find_text}"
+            text = f"{before} → {after}"
+            text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
+            text += f"  {clean(change.reason, _LONGEST_REASON)}" if change.reason else ""
+    return f"{iso(change.at) or '-':<20}  {clean_name(change.task_id, 80)}  {text}"
 
 
 def log_document(change: Change) -> Document:

@@ -158,8 +158,8 @@ def decide_commands(task: Task, desk: DecisionService, workspace: Path | str) ->
     try:
         subject = desk.subject(task)
         _ = subject.decision_id
-        first = policy.suggested(task)
-        allowed = (one for one in OF_ATTEMPTS if not policy.why_not(task, one))
+        first = policy.suggest_action(task)
+        allowed = (one for one in OF_ATTEMPTS if not policy.why_impossible(task, one))
         actions = sorted(allowed, key=lambda one: one is not first)
         # Agents choose task ids, so put the id behind `--`, where nothing is read as an option.
         seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
@@ -180,11 +180,11 @@ def _options(task: Task, action: Action) -> list[str]:
 
 def _print_task(task: Task, task_data: PendingTaskDoc, now: float) -> None:
     print_line(*_task_heading(task, now))
-    asked = [request for request in task.requests if request.waits_for_operator]
+    waiting = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
-    if not asked or not question.startswith(request_words(asked[0])):
+    if not waiting or not question.startswith(request_words(waiting[0])):
         print_line(f"  {words.ask_line(task, question, 400)}", hang=0)
-    for request, document in zip(asked, task_data.requests, strict=True):
+    for request, document in zip(waiting, task_data.requests, strict=True):
         asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
         print_line(f"  {clean_row(request_words(request), 400)}", (f"  {asks}", MUTED), hang=0)
         for query in request.queries:
@@ -226,13 +226,13 @@ def pending_task_document(tree: Tree, task: Task, desk: DecisionService, workspa
     return PendingTaskDoc.fill(
         task_data,
         ask=task.question,
-        suggested=policy.suggested(task),
+        suggested=policy.suggest_action(task),
         commands=decide_commands(task, desk, workspace),
         requests=[
             PendingRequestDoc.fill(view.request_document(one), command=answer_command(one, workspace))
             for one in waiting
         ],
-        not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_not(task, one))},
+        not_possible={one: why for one in OF_ATTEMPTS if (why := policy.why_impossible(task, one))},
         **{name: getattr(one, name) for one in task_data.attempts[-1:] for name in ("return_path", "return_sha256")},
     )
 

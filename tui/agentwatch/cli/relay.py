@@ -21,7 +21,7 @@ from agentwatch.composition import build_desk, build_monitor
 from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.keys import Keys, Role, introduced
+from agentwatch.decisions.keys import Keys, Role, parse_name_and_key
 from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host_name
@@ -67,8 +67,8 @@ def relay(options: Namespace) -> int:
     gc.enable()
     if options.stdio == bool(options.nats):
         raise UsageError("say how it is told: --stdio, as ssh runs it, or --nats URL")
-    for name, public in list(map(introduced, options.trust)):
-        Keys().trust_other(Role.OPERATOR, public, name)
+    for name, public in list(map(parse_name_and_key, options.trust)):
+        Keys().trust_key(Role.OPERATOR, public, name)
     # Redirect standard output before anything else can be written to the stream that the screen reads.
     end: Link | None = _open_stdio_link() if options.stdio else None
     # `requested` maps each workspace to the paths that name it. No shell has expanded a ~ in an address of ssh.
@@ -128,7 +128,7 @@ def _open_nats_link(options: Namespace, key: SigningKey) -> Link:
     with require_extra(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, credentials_file, hide_password
 
-    deciding = {clean(one.name): None for one in Keys().trusted(Role.OPERATOR)}
+    deciding = {clean(one.name): None for one in Keys().trusted_keys(Role.OPERATOR)}
     host = options.name or socket.gethostname()
     port = urlsplit(options.nats if "://" in options.nats else f"//{options.nats}").port or _PORT
     introduced_as = f"{host if is_host_name(host) else 'NAME'}={key.public.text}"
@@ -150,7 +150,7 @@ def _report_state(state: LinkState) -> None:
 def _decider_ids(own: SigningKey) -> list[str]:
     """Return the ids of the keys whose owners may decide here."""
     with suppress(KeyProblemError):
-        return [own.public.keyid, *(one.public.keyid for one in Keys().trusted(Role.OPERATOR))]
+        return [own.public.keyid, *(one.public.keyid for one in Keys().trusted_keys(Role.OPERATOR))]
     return []
 
 
@@ -195,17 +195,17 @@ def fleet(options: Namespace) -> int:
 def _configure_server(keys: Keys, options: Namespace) -> int:
     """Trust the hosts given as NAME=KEY, then write a server's configuration for all keys trusted here. Raises
     KeyProblemError and UsageError."""
-    introduced_hosts = list(map(introduced, options.trust))
+    introduced_hosts = list(map(parse_name_and_key, options.trust))
     for name, public in introduced_hosts:
         if not is_host_name(name):
             raise UsageError(f"{quote_text(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
-        if any(one.name == name and one.public != public for one in keys.trusted(Role.HOST)):
+        if any(one.name == name and one.public != public for one in keys.trusted_keys(Role.HOST)):
             again = f"or, if it has a new key, first `agentwatch keys distrust {name} --host`"
             raise UsageError(f"{name} is the name of another machine: call this one otherwise, {again}")
     for name, public in introduced_hosts:
-        keys.trust_other(Role.HOST, public, name)
+        keys.trust_key(Role.HOST, public, name)
     own = public_key(keys)
-    named = {role: [(one.name, one.public) for one in keys.trusted(role)] for role in Role}
+    named = {role: [(one.name, one.public) for one in keys.trusted_keys(role)] for role in Role}
     operators = [("you", own), *(one for one in named[Role.OPERATOR] if one[1] != own)]
     hosts = [one for one in named[Role.HOST] if one[1] not in {key for _, key in operators}]
     new = format_accounts(operators, hosts)
@@ -217,8 +217,8 @@ def _configure_server(keys: Keys, options: Namespace) -> int:
     else:
         path = Path(options.where).resolve()
         was_there = path.exists()
-        known_operators = [("", one.public) for one in (*keys.others(Role.OPERATOR), *keys.trust().keys)]
-        ours = format_accounts(known_operators, [("", one.public) for one in keys.others(Role.HOST)])
+        known_operators = [("", one.public) for one in (*keys.known_keys(Role.OPERATOR), *keys.trust().keys)]
+        ours = format_accounts(known_operators, [("", one.public) for one in keys.known_keys(Role.HOST)])
         head = _CONFIGURATION.format(accounts="", port=options.port)
         parts = merge_accounts(_read_configuration(path), new, ours) if was_there else (head, new, "")
         _write_configuration(path, *parts, server)

@@ -144,7 +144,7 @@ def report(options: Namespace) -> int:
         monitors = [one.scan() for one in subjects]
         for one, monitor in zip(subjects, monitors, strict=True):
             workspace = one.place.workspace
-            source = one.fleet.source(workspace) if one.fleet else None
+            source = one.fleet.open_source(workspace) if one.fleet else None
             past = source.scan().events if source else History(state_directory(workspace)).recall().events
             changes, place = _all_changes(monitor.tree, past, now), monitor.directory
             account = make_account(

@@ -104,7 +104,7 @@ def demo(options: Namespace) -> int:
             time.time,
             inspects=True,
             open_desk=session.open_desk,
-            open_shelf=session.open_shelf,
+            open_acknowledgements=session.open_shelf,
             open_inbox=session.open_inbox,
         )
         return run_app(DemoApp(monitor, session.set_paused, session.is_over))

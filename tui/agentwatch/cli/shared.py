@@ -51,8 +51,8 @@ class Subject(NamedTuple):
             return scan_workspace(*about, desk=desk, inspects=inspects, dates=True, requests=True)
         monitor = build_host_monitor(fleet, self.place, self.settings, passphrase)
         monitor.scan()
-        monitor.written = fleet.address(workspace)
-        monitor.directory = fleet.directory(workspace) or monitor.written
+        monitor.written = fleet.address_of(workspace)
+        monitor.directory = fleet.directory_of(workspace) or monitor.written
         return monitor
 
 
@@ -90,7 +90,7 @@ def open_subjects(words: Sequence[str], settings: Settings, session: str | None 
     from agentwatch.remote.host import Fleet
 
     with closing(Fleet(addresses)) as fleet:
-        fleet.found()
+        fleet.wait_and_find()
         yield [*here, *(Subject(one, settings, session, fleet) for one in fleet.find().places)]
 
 
@@ -99,7 +99,7 @@ def open_subject(word: str, settings: Settings, session: str | None = None) -> I
     """Yield the only workspace that a word names. Raises as `open_subjects`, and UsageError if there is not one."""
     with open_subjects([word], settings, session) as found:
         if len(found) != 1:
-            known = ", ".join(one.fleet.address(one.place.workspace) for one in found if one.fleet)
+            known = ", ".join(one.fleet.address_of(one.place.workspace) for one in found if one.fleet)
             raise UsageError(f"{word} names {f'several workspaces: give one of {known}' if known else 'none'}")
         yield found[0]
 
@@ -177,9 +177,9 @@ def require_task(monitor: Monitor, task_id: str) -> Task:
 
 def require_desk(monitor: Monitor) -> DecisionService:
     """Return the decision service of a monitor. Raises UsageError if it was opened without one."""
-    if not monitor.clerk:
+    if not monitor.decision_watcher:
         raise UsageError("nothing can be decided here")
-    return monitor.clerk.desk
+    return monitor.decision_watcher.desk
 
 
 def passphrase_prompt() -> Callable[[], str] | None:

@@ -5,7 +5,7 @@ from argparse import Namespace
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, command, flag
 from agentwatch.cli.shared import report_problems
-from agentwatch.composition import build_sessions_source
+from agentwatch.composition import open_sessions
 from agentwatch.console import print_line
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.registry import session_paths
@@ -19,7 +19,7 @@ from agentwatch.view.words import plural
 )
 def sources(options: Namespace) -> int:
     """Say which agents' sessions were found, which are read, and which are skipped and why."""
-    source = build_sessions_source(workspace_at(options.path))
+    source = open_sessions(workspace_at(options.path))
     source.scan()
     stores, problems = source.found(), source.problems
     source.close()

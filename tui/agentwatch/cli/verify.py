@@ -14,14 +14,13 @@ from agentwatch.composition import build_desk, scan_workspace
 from agentwatch.config import load
 from agentwatch.console import print_checks
 from agentwatch.decisions.delivery import MIRROR
-from agentwatch.decisions.envelope import STATEMENT_TYPE, VARIABLE, Trust, given, seal
+from agentwatch.decisions.envelope import KEYS_ENV, STATEMENT_TYPE, Trust, parse_trust, seal
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import verified
+from agentwatch.decisions.ledger import verify_record
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.service import DecisionService
-from agentwatch.decisions.statement import Statement, is_statement, statement_of, subject_of
-from agentwatch.decisions.statement import verified as verified_statement
+from agentwatch.decisions.statement import Statement, is_statement, statement_of, subject_of, verify_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Directory
@@ -58,9 +57,9 @@ def verify(options: Namespace) -> int:
             print_text("nothing in the ledger had to be set aside")
         return ExitCode.DONE
     # Trust the keys of this user and the keys that the environment names.
-    trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
+    trust = desk.keys.trust().merged_with(parse_trust(os.environ.get(KEYS_ENV, "")))
     if file is None:
-        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.mirror(writes=False).foreign]
+        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.update_mirror(writes=False).foreign]
         return print_checks([*check_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
@@ -74,7 +73,7 @@ def verify(options: Namespace) -> int:
 
 def _check_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
     try:
-        record, keyid = verified(data, trust, None)
+        record, keyid = verify_record(data, trust, None)
     except DecisionError as error:
         yield bad("signature", str(error))
         return
@@ -98,7 +97,7 @@ def _check_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust
 
 
 def _check_recorded(record: Record, data: bytes, desk: DecisionService) -> Check:
-    if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
+    if not os.path.exists(desk.ledger.directory) and not desk.keys.can_read_private():
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
     entry = next((one for one in chain.entries if one.sha256 == hashlib.sha256(data).hexdigest()), None)
@@ -137,13 +136,13 @@ def check_ledger(desk: DecisionService) -> Iterator[Check]:
 
 def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
     """Check each line of a file of statements. The keys of trusted hosts may have signed statements, too."""
-    hosts = desk.keys.others(Role.HOST)
-    trust = trust.with_more(Trust(tuple(hosts)))
+    hosts = desk.keys.known_keys(Role.HOST)
+    trust = trust.merged_with(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quote_text(one.name)}" for one in hosts}
     digests = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         try:
-            statement, keyid = verified_statement(line, trust)
+            statement, keyid = verify_statement(line, trust)
         except DecisionError as error:
             yield bad("signature", f"line {number}: {error}")
             continue

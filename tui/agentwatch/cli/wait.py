@@ -14,7 +14,14 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scan_workspace
 from agentwatch.config import Settings, load
-from agentwatch.decisions.reader import Found, Question, Reader, is_needless, question_about, unreturned
+from agentwatch.decisions.reader import (
+    LookupResult,
+    Question,
+    Reader,
+    describe_unreturned,
+    needs_no_decision,
+    question_about,
+)
 from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ConfigError, ExitCode, UsageError
@@ -53,7 +60,7 @@ def wait(options: Namespace) -> int:
 
     def scan_for_reader(workspace: Path, settings: Settings, **more: Any) -> Monitor:
         monitor = scan_workspace(workspace, settings, **more)
-        reader.tell(monitor.tree, task_id)
+        reader.add_decisions(monitor.tree, task_id)
         return monitor
 
     def find_current_task() -> Task | None:
@@ -61,29 +68,31 @@ def wait(options: Namespace) -> int:
         claims, because a claim may be false."""
         task, problems = find_task(workspace, settings._replace(sessions=False), task_id, scan_for_reader)
         print_problems(problems)
-        return find_task(workspace, settings, task_id, scan_for_reader, inspects=True)[0] if is_needless(task) else task
+        if needs_no_decision(task):
+            task, _ = find_task(workspace, settings, task_id, scan_for_reader, inspects=True)
+        return task
 
-    def await_decision(question: Question) -> tuple[Found, Task | None]:
+    def await_decision(question: Question) -> tuple[LookupResult, Task | None]:
         """Wait for a decision, and return what was found. If there is no decision, return the task as well."""
         found = reader.wait(question, 0.0)
-        if found.decided:
+        if found.any_record:
             return found, None
         task, left = find_current_task(), end - time.monotonic()
-        if left <= 0 or is_needless(task):
+        if left <= 0 or needs_no_decision(task):
             return found, task
         found = reader.wait(question, left)
         # Look again, because the task may have returned meanwhile.
-        return found, None if found.decided else find_current_task()
+        return found, None if found.any_record else find_current_task()
 
     found, task = await_decision(Question(task_id, options.attempt))
-    if found.decided:
+    if found.any_record:
         # The decision may be about an earlier attempt, so wait for a decision about the present attempt.
         tree = scan_for_reader(workspace, settings, inspects=False, about=task_id).tree
         found, task = await_decision(question_about(tree, task_id, options.attempt))
     code, document = reader.answer(found, task, task_id)
     _print_json(document, None if options.json else 2)
     # The decision counts as read only once it is printed.
-    if found.record and (problem := reader.mark(found, "agentwatch wait")):
+    if found.record and (problem := reader.write_receipt(found, "agentwatch wait")):
         print_error(problem)
     about = quote_text(task_id)
     if code == ExitCode.EXPIRED:
@@ -91,7 +100,9 @@ def wait(options: Namespace) -> int:
     elif code == ExitCode.UNASKED:
         print_error(document["do_now"])
     elif code != ExitCode.DONE:
-        print_error(f"pending: {unreturned(task) or f'the operator has not decided about {about} yet'}; call again")
+        print_error(
+            f"pending: {describe_unreturned(task) or f'the operator has not decided about {about} yet'}; call again"
+        )
         _report_refused(found)
         if code == ExitCode.PENDING and not task:
             print_error(f"no task {about} is seen in the files of {workspace}: check its id")
@@ -142,7 +153,7 @@ def _print_json(document: Mapping[str, object], indent: int | None) -> None:
         sys.stdout.flush()
 
 
-def _report_refused(found: Found) -> None:
+def _report_refused(found: LookupResult) -> None:
     """Report the refused decisions on standard error."""
     for problem in found.refused[:10]:
         print_error(f"refused: {problem.message}")

@@ -1,17 +1,18 @@
-"""The mirror of decisions in the workspace, where agents can read them, and the receipts of their stages.
+"""Copies of decisions in the workspace (the mirror), where agents can read them, and receipts of what became of them.
 
     <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
-    <workspace>/.agentwatch/decisions/<decision id>.md       the same as a page, for people and agents
+    <workspace>/.agentwatch/decisions/<decision id>.md       the decision as a page, for people and agents
     <state directory>/receipts/<decision id>.<stage>[.<reader>].json          written by agentwatch
-    <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
+    <workspace>/.agentwatch/receipts/<the same names>                         claimed by an agent, no proof
 
-The mirror is never trusted, because agents can write there: each difference from the ledger is reported to the
+The mirror is never trusted, because agents can write there. Each difference from the ledger is reported to the
 operator, and edited copies of the ledger's files are restored. Files of other names are left where they are.
 
-A decision is recorded, delivered, read, acted; each stage is written once, and its first receipt counts. A claim proves
-only that somebody has read the decision: the next attempt shows that it is carried out. The answer to a request of a
-program is never mirrored, and has its receipts in the state directory alone. After a decision has expired, the attempt
-is decided anew under the same id: receipts of the new decision have its time in their names.
+The stages of a decision are recorded, delivered, read, acted. Each stage has one receipt, and the first one counts. A
+claim proves only that somebody has read the decision. The next attempt shows that the decision is carried out. The
+answer to a request of a program is never mirrored, and its receipts are in the state directory alone. After a
+decision has expired, the attempt may be decided again under the same id. The names of the new receipts then have the
+time of the new decision.
 """
 
 import hashlib
@@ -30,8 +31,8 @@ from agentwatch.contracts.rules import ERROR, Rule
 from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import DecisionError, LedgerError, reason, remedy
-from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind, read_signed
-from agentwatch.decisions.record import Record, Time, time_of, written
+from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind, read_entry
+from agentwatch.decisions.record import Record, Time, format_time, parse_time
 from agentwatch.delegation.decision import SPECS, Receipt, Stage
 from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
 from agentwatch.text import clean, clean_lines, clean_name
@@ -41,7 +42,7 @@ RECEIPTS = "receipts"
 NOT_DELIVERED = "recorded, not delivered: "  # in front of the reason, for people
 UNWRITTEN = "agentwatch was told to write nothing into the workspace"
 
-MOST = 20_000  # files of a directory that are looked at
+MOST = 20_000  # files of a directory that are read at most
 
 _MODE = 0o644
 _FENCE = re.compile("`{3,}")
@@ -66,61 +67,61 @@ FORGED = Rule(
 )
 
 
-def forged(why: str) -> Finding:
-    """Return the finding that a file among the decisions is not the operator's."""
+def forgery_finding(why: str) -> Finding:
+    """Return the finding that a file in the mirror is not a decision of the operator."""
     return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
 
 
 class Mirror(NamedTuple):
-    """The state of the mirror: ids of undelivered decisions, the reason, and the files that are not the ledger's."""
+    """The state of the mirror: ids of undelivered decisions, the reason, and the files that differ from the ledger."""
 
     pending: tuple[str, ...] = ()
     reason: str | None = None
     foreign: tuple[ChainProblem, ...] = ()
 
 
-def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
-    """Deliver every decision that the mirror lacks or has edited; return the mirror's state; never raise."""
-    entries, why, foreign = chain.of_attempts, None, tuple[ChainProblem, ...]()
+def deliver_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
+    """Write the decisions that are missing or edited in the mirror, and return the mirror's state. Never raise."""
+    entries, why, foreign = chain.about_attempts, None, tuple[ChainProblem, ...]()
     pending = dict.fromkeys(entries)
     try:
         with open_dot_directory(workspace, NAME, make=bool(entries), disk=ledger.disk) as directory:
-            foreign = tuple(differing(directory, chain, trust, ledger.workspace_id))
-            directory.sweep()
+            foreign = tuple(find_differences(directory, chain, trust, ledger.workspace_id))
+            directory.remove_abandoned()
             for decision_id, entry in entries.items():
                 try:
                     for name in (f"{decision_id}.json", f"{decision_id}.md"):
-                        if not _is_as_it_should_be(directory, name, entry):
-                            data = ledger.bytes_of(entry) if name.endswith("json") else page(entry.record)
+                        if not _matches_ledger(directory, name, entry):
+                            data = ledger.read_bytes(entry) if name.endswith("json") else render_page(entry.record)
                             directory.replace(name, data, _MODE)
                     del pending[decision_id]
                 except (OSError, LedgerError) as error:
-                    why = _in_words(error)
+                    why = _describe_error(error)
     except OSError as error:
-        why = _in_words(error) if entries or not isinstance(error, FileNotFoundError) else None
+        why = _describe_error(error) if entries or not isinstance(error, FileNotFoundError) else None
     return Mirror(tuple(pending), why, foreign)
 
 
-def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
-    """Yield the first MOST files of a mirror: signed decisions, and problems for all other files."""
+def read_mirror(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
+    """Yield the signed decisions in a mirror's first MOST files, and a problem for each other file."""
     for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
         match = _FILE.match(name)
         if not match or match[2] == "md":
             yield ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there")
             continue
         with suppress(FileNotFoundError):
-            found = read_signed(directory, name, trust, workspace_id)
+            found = read_entry(directory, name, trust, workspace_id)
             if isinstance(found, ChainEntry) and found.record.request:
                 found = ChainProblem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
             yield found
 
 
-def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
-    """Yield a problem for each of a mirror's first MOST files that differs from the ledger."""
-    for found in signed_in(directory, trust, workspace_id):
+def find_differences(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
+    """Yield a problem for each of a mirror's first MOST files that is not as in the ledger."""
+    for found in read_mirror(directory, trust, workspace_id):
         name, match = found.name, _FILE.match(found.name)
-        if match and (entry := chain.of_attempts.get(match[1])):
-            if not _is_as_it_should_be(directory, name, entry):
+        if match and (entry := chain.about_attempts.get(match[1])):
+            if not _matches_ledger(directory, name, entry):
                 yield ChainProblem(name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
         elif isinstance(found, ChainProblem):
             yield found
@@ -129,21 +130,21 @@ def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: st
             yield ChainProblem(name, ProblemKind.STRAY, why)
 
 
-def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
-    wanted = entry.sha256 if name.endswith(".json") else hashlib.sha256(page(entry.record)).hexdigest()
+def _matches_ledger(directory: Directory, name: str, entry: ChainEntry) -> bool:
+    wanted = entry.sha256 if name.endswith(".json") else hashlib.sha256(render_page(entry.record)).hexdigest()
     with suppress(OSError):
         return hashlib.sha256(directory.read(name, LARGEST)).hexdigest() == wanted
     return False
 
 
-def _in_words(error: OSError | LedgerError) -> str:
+def _describe_error(error: OSError | LedgerError) -> str:
     if isinstance(error, NotADirectoryOfOursError):
         return reason(error)
     return f"the workspace: {reason(error)}; {remedy(error)}" if isinstance(error, OSError) else str(error)
 
 
-def page(record: Record) -> bytes:
-    """Return the Markdown page of a decision, with foreign text made safe; pages are compared, so the form is fixed."""
+def render_page(record: Record) -> bytes:
+    """Return the Markdown page of a decision, with untrusted text made safe. Equal decisions have equal pages."""
     params, spec = record.params, SPECS[record.action]
     facts = {
         "decision": record.decision_id,
@@ -160,7 +161,7 @@ def page(record: Record) -> bytes:
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
             shown, note = clean_lines(text.removesuffix("\n"))
-            # Nothing in it can close the fence.
+            # The fence is longer than any in the text, so nothing in the text can close it.
             fence = "`" * (max((len(run) for line in shown for run in _FENCE.findall(line)), default=2) + 1)
             lines += ["", f"## {title}", "", fence, *shown, fence, *filter(None, [note])]
     if params.answers:
@@ -175,14 +176,15 @@ def page(record: Record) -> bytes:
 
 
 class Claim(NamedTuple):
-    """The outcome of writing a claim or a stage; `won`: the caller was first; `by` and `at` (foreign): the winner's."""
+    """The result of writing a receipt. `won` tells whether the caller was first. `by` and `at` are the first writer's
+    name and time (untrusted text)."""
 
     won: bool
     by: str
     at: str
 
 
-class _Told(BaseModel):
+class _ReceiptFields(BaseModel):
     by: str
     at: Time
 
@@ -192,54 +194,58 @@ class ReceiptError(DecisionError):
 
 
 class ReceiptBook:
-    """The receipts of one workspace, whose state directory is `state`; if `read_only`, none goes into the workspace."""
+    """The receipts of one workspace with the state directory `state`. If `read_only`, nothing is written into the
+    workspace."""
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False):
         self._read_only = read_only
-        self._own = state / RECEIPTS
+        self._receipts = state / RECEIPTS
         self._disk = disk
-        self._claimed = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
+        self._open_in_workspace = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
 
-    def mark(
+    def write_receipt(
         self, decision_id: str, stage: str, by: str, *, since: str, inside: bool = False, private: bool = False
     ) -> Claim:
-        """Write the receipt of a stage unless there is one, and return who was first. `since` is the time of the
-        decision. The stage may end with a dot and the reader's name, at most 15 small letters. The receipt goes into
-        the workspace if the state directory cannot be written or is a sandbox's (`inside`); a `private` one never does.
-        Raise ReceiptError if it cannot be written. CLAIM asks for the right to carry the decision out, before an effect
-        that must not happen twice: exactly one asker wins. An asker that can write both places must win both, so that
-        one inside a sandbox and one outside never both win."""
-        places = [partial(Directory.make, self._own, self._disk)]
-        places += [] if self._read_only or private else [partial(self._claimed, make=True)]
+        """Write the receipt of a stage unless one exists, and return who wrote it first. Raise ReceiptError on failure.
+
+        `since` is the time of the decision. The stage may end with a dot and the reader's name, at most 15 small
+        letters. The receipt goes into the state directory. It goes into the workspace if the state directory cannot be
+        written, or if the caller is inside a sandbox. A `private` receipt never goes into the workspace.
+
+        The stage CLAIM asks for the right to carry the decision out. Exactly one caller gets this right. A caller that
+        can write both directories must be first in both, so that callers inside and outside a sandbox never both win.
+        """
+        places = [partial(Directory.open_or_make, self._receipts, self._disk)]
+        places += [] if self._read_only or private else [partial(self._open_in_workspace, make=True)]
         if inside or stage == CLAIM:
             places = places[1:] + ([] if inside else places[:1])
         trouble, told = OSError(0, UNWRITTEN), None
         for place in places:
             try:
                 with place() as directory:
-                    told = _publish(directory, decision_id, stage, by[:_LONGEST], since)
+                    told = _publish_receipt(directory, decision_id, stage, by[:_LONGEST], since)
             except OSError as error:
                 trouble = error
                 continue
             if stage != CLAIM or not told.won:
                 break
         if not told:
-            why = f"neither {self._own} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
+            why = f"neither {self._receipts} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
             raise ReceiptError(f"the decision holds, and nobody can tell what becomes of it: {why}")
         return told
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """Return the receipts of decisions by id: one for each stage reached, in their order."""
+        """Return the receipts of decisions by decision id: one for each reached stage, in the order of the stages."""
         records = list(records)
         receipts = {
             one.decision_id: {
-                Stage.RECORDED: Receipt(Stage.RECORDED, time_of(one.created_at).timestamp(), one.operator)
+                Stage.RECORDED: Receipt(Stage.RECORDED, parse_time(one.created_at).timestamp(), one.operator)
             }
             for one in records
         }
-        with suppress(OSError), Directory.open(self._own, self._disk) as directory:
+        with suppress(OSError), Directory.open(self._receipts, self._disk) as directory:
             _add_receipts(receipts, directory, claimed=False)
-        with suppress(OSError), self._claimed() as directory:
+        with suppress(OSError), self._open_in_workspace() as directory:
             public = {one.decision_id: receipts[one.decision_id] for one in records if not one.request}
             _add_receipts(public, directory, claimed=True)
         for one in records:
@@ -249,29 +255,29 @@ class ReceiptBook:
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
-def _publish(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
-    """Publish a stage or a claim, unless this decision has one; return who was first."""
-    directory.sweep()
+def _publish_receipt(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
+    """Write the receipt of a stage or a claim unless the decision has one, and return who wrote it first."""
+    directory.remove_abandoned()
     # No receipt is older than its decision, even if the clock was set back. The texts sort like the times.
-    at, kind, about = max(written(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
+    at, kind, about = max(format_time(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
     fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
-    # The second name is used if a receipt of an earlier decision has the first.
+    # An earlier decision with the same id may have a receipt of the first name.
     anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
     for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():
             with suppress(FileExistsError):
                 directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), _MODE)
                 return Claim(True, by, at)
-        holds = _read(directory, name)
+        holds = _read_receipt(directory, name)
         if not "" < holds.at < since:
             break
     return holds
 
 
-def _read(directory: Directory, name: str) -> Claim:
-    """Return the name and the time in an existing receipt; if unreadable, "somebody" and ""."""
+def _read_receipt(directory: Directory, name: str) -> Claim:
+    """Return the writer and the time of an existing receipt. If it is unreadable, they are "somebody" and ""."""
     with suppress(OSError, ValidationError):
-        told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
+        told = _ReceiptFields.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
         return Claim(False, told.by[:_LONGEST], told.at)
     return Claim(False, "somebody", "")
 
@@ -282,10 +288,10 @@ def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Director
         if not match or match[1] not in receipts:
             continue
         told, kind = receipts[match[1]], match[2]
-        _, by, at = _read(directory, name)
-        if not at or (told_at := time_of(at).timestamp()) < told[Stage.RECORDED].at:
+        _, by, at = _read_receipt(directory, name)
+        if not at or (told_at := parse_time(at).timestamp()) < told[Stage.RECORDED].at:
             continue
-        # An agent's own claim to have acted only proves that it has read; the following events show whether it acted.
+        # An agent that claims to have acted has certainly read the decision. Only later events show whether it acted.
         is_read = kind == CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
         taken_by = by if kind == CLAIM else ""

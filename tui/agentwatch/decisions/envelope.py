@@ -1,7 +1,8 @@
-"""The signed file around a record (DSSE with Ed25519), verified before its content is read; and the keys that count.
+"""The signed envelope around a record (DSSE with Ed25519), and the keys whose signatures are accepted.
 
 Format: https://github.com/secure-systems-lab/dsse. The signature covers the type and the bytes together, so a record
-cannot pass for something else. Only one spelling of a file is accepted, so every changed bit is noticed.
+cannot pass for something else. The signature is verified before the content is read. Only one spelling of a file is
+accepted, so every changed bit is noticed.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE = "application/vnd.agentwatch.decision.v1+json"
-# The type of an operator's request to a host; a signature of one type is invalid for another.
+# The type of an operator's request to a host. A signature of one type is invalid for another type.
 REQUEST_TYPE = "application/vnd.agentwatch.request.v1+json"
 STATEMENT_TYPE = "application/vnd.in-toto+json"
 _NAMES = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
-# Bytes of an envelope: the largest record, which holds the envelope of its request.
+# The most bytes of an envelope. The largest record holds the envelope of the request for it.
 LARGEST = 7 * 1024 * 1024
 
-OWN_ID = "AGENTWATCH_WORKSPACE_ID"  # names a workspace mounted at another path than the operator's
-VARIABLE = "AGENTWATCH_PUBLIC_KEY"
-# In that variable: the prefix of a remote operator's key, who may ask this host for a decision.
+ID_ENV = "AGENTWATCH_WORKSPACE_ID"  # names a workspace mounted at another path than the operator's
+KEYS_ENV = "AGENTWATCH_PUBLIC_KEY"
+# Prefix in KEYS_ENV for the key of a remote operator, who may ask this host for a decision.
 OPERATOR = "operator:"
 
 _PUBLIC = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
@@ -43,7 +44,7 @@ _FORM = re.compile(
 
 
 class EnvelopeError(DecisionError):
-    """The file is not an envelope of ours, or its signature is invalid."""
+    """The file is not an envelope that agentwatch wrote, or its signature is invalid."""
 
 
 class UntrustedError(EnvelopeError):
@@ -66,7 +67,7 @@ class PublicKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The form for an orchestrator: `ed25519:` and 44 characters."""
+        """The key as text, for users to copy: `ed25519:` and 44 characters."""
         return f"ed25519:{base64.b64encode(self.raw).decode()}"
 
 
@@ -81,8 +82,8 @@ class SigningKey(NamedTuple):
 
 
 class TrustedKey(NamedTuple):
-    """A public key, which does not count from `retired_at` on: it was replaced or distrusted. A key of another party
-    also has a `name` and the time `trusted_at`."""
+    """A public key that is trusted, or was until `retired_at`. The key of another party also has a `name` and the time
+    `trusted_at`."""
 
     public: PublicKey
     retired_at: str | None = None
@@ -92,36 +93,36 @@ class TrustedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """The keys whose records are accepted, oldest first, and those of remote `operators`, who may ask for one."""
+    """The `keys` that may sign records, oldest first, and those of remote `operators`, who may only ask for records."""
 
     keys: tuple[TrustedKey, ...] = ()
     operators: tuple[TrustedKey, ...] = ()
 
     @cached_property
-    def signing(self) -> dict[str, TrustedKey]:
-        """The keys by their ids, oldest first."""
+    def signers(self) -> dict[str, TrustedKey]:
+        """The keys that may sign records, by their ids, oldest first."""
         return {key.public.keyid: key for key in self.keys}
 
     @cached_property
-    def asking(self) -> dict[str, TrustedKey]:
-        """By key id: the keys that may ask for a record, including those that can sign one."""
+    def requesters(self) -> dict[str, TrustedKey]:
+        """The keys that may ask for a record, by their ids. A key that may sign records may ask, too."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
-    def require(self, keyid: str, created_at: str) -> None:
-        """Raise UntrustedError if this known key was retired before `created_at`, the time of the record."""
-        retired_at = self.asking[keyid].retired_at
-        # Both have the same form, so the texts sort like the times.
+    def require_trusted(self, keyid: str, created_at: str) -> None:
+        """Raise UntrustedError if this known key was retired before the record's time `created_at`."""
+        retired_at = self.requesters[keyid].retired_at
+        # Both times have the same form, so their texts sort like the times.
         if retired_at and created_at > retired_at:
             raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
-    def with_more(self, more: Trust) -> Trust:
-        """Return these keys and the others; a key in both stays as it is here."""
+    def merged_with(self, more: Trust) -> Trust:
+        """Return the keys of both. For a key in both, keep the entry of this object."""
         both = ((self.keys, more.keys), (self.operators, more.operators))
         return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 
 
 def parse_public(text: str) -> PublicKey:
-    """Return a public key from the form of `PublicKey.text`; raise KeyProblemError for others."""
+    """Return the public key in a text of the form `PublicKey.text`. Raise KeyProblemError for any other text."""
     match = _PUBLIC.match(text.strip())
     if match:
         key = PublicKey(base64.b64decode(match[1]))
@@ -131,8 +132,8 @@ def parse_public(text: str) -> PublicKey:
     raise KeyProblemError("a public key looks like ed25519: and 44 characters; `agentwatch keys` prints yours")
 
 
-def given(text: str) -> Trust:
-    """Return the keys in an environment variable, separated by spaces or commas; raise KeyProblemError."""
+def parse_trust(text: str) -> Trust:
+    """Return the keys in the text of KEYS_ENV, separated by spaces or commas. Raise KeyProblemError."""
     keys, operators = list[TrustedKey](), list[TrustedKey]()
     for word in text.replace(",", " ").split():
         (operators if word.startswith(OPERATOR) else keys).append(TrustedKey(parse_public(word.removeprefix(OPERATOR))))
@@ -141,39 +142,39 @@ def given(text: str) -> Trust:
 
 def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
     """Return the bytes of the file that holds a payload and its signature."""
-    return _written(payload, kind, key.public.keyid, key.private.sign(to_sign(payload, kind)))
+    return _envelope_bytes(payload, kind, key.public.keyid, key.private.sign(bytes_to_sign(payload, kind)))
 
 
-def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
-    """Return a file's payload and the id of the signing key, verified with one of `keys` (by their ids).
+def open_envelope(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
+    """Verify an envelope with the `keys` (by their ids), and return its payload and the id of the signing key.
 
-    Raise UntrustedError for a signature by another key, UnsignedError for an invalid one, EnvelopeError for bytes that
-    `seal` cannot have written.
+    Raise UntrustedError if another key signed it, and UnsignedError if the signature is invalid. Raise EnvelopeError
+    for bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
     if not match or match[2] != kind.encode() or len(match[1]) % 4:
         raise EnvelopeError(f"it is not in the form of a signed {_NAMES[kind]}: cut off, edited, or something else")
     payload, keyid, signature = base64.b64decode(match[1]), match[3].decode(), base64.b64decode(match[4])
     # Base64 can spell the same bytes in several ways.
-    if _written(payload, kind, keyid, signature) != data:
+    if _envelope_bytes(payload, kind, keyid, signature) != data:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
     if not (key := keys.get(keyid)):
         why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
-    if not holds(signature, to_sign(payload, kind), key.public):
+    if not is_valid_signature(signature, bytes_to_sign(payload, kind), key.public):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
     return payload, keyid
 
 
 def signer_of(envelope: str) -> str:
-    """Return the id of the key that an envelope names, "" if it is no envelope; nothing is verified."""
+    """Return the id of the key that an envelope names, or "" for other texts. Nothing is verified."""
     match = _FORM.match(envelope.encode(errors="replace"))
     return match[3].decode() if match else ""
 
 
-def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
+def is_valid_signature(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     """Tell whether this key made the signature of these bytes."""
-    # Imported here: it takes 25 ms, and most workspaces hold no decision.
+    # Imported late because the import takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -184,11 +185,11 @@ def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     return True
 
 
-def to_sign(payload: bytes, kind: str) -> bytes:
-    """Return DSSE's pre-authentication encoding: the lengths separate type and payload unambiguously."""
+def bytes_to_sign(payload: bytes, kind: str) -> bytes:
+    """Return the bytes that are signed for a payload of a type (DSSE's pre-authentication encoding)."""
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 
-def _written(payload: bytes, kind: str, keyid: str, signature: bytes) -> bytes:
+def _envelope_bytes(payload: bytes, kind: str, keyid: str, signature: bytes) -> bytes:
     values = base64.b64encode(payload), kind.encode(), keyid.encode(), base64.b64encode(signature)
     return b'{"payload":"%s","payloadType":"%s","signatures":[{"keyid":"%s","sig":"%s"}]}\n' % values

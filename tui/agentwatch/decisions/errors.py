@@ -1,4 +1,4 @@
-"""The reasons why a decision is not taken, in sentences that say what is true and what to do."""
+"""The errors of decisions. Each message says what is wrong and what the operator can do."""
 
 import errno
 
@@ -6,11 +6,11 @@ from agentwatch.errors import AgentwatchError
 
 
 class DecisionError(AgentwatchError):
-    """A decision is not taken, or a record of one is not accepted; `AlreadyDecidedError` is in `record`."""
+    """A decision was not made, or the record of a decision is not accepted."""
 
 
 class RecordError(DecisionError):
-    """A record cannot be written as it is, or does not have the form that DESIGN.md prescribes."""
+    """A record cannot be written, or a file does not have the form of a record."""
 
 
 class OtherWorkspaceError(RecordError):
@@ -40,7 +40,7 @@ class NotRecordedError(DecisionError):
 
 
 class UncertainError(DecisionError):
-    """The disk does not tell whether the decision was recorded; deciding the same again is safe."""
+    """After a disk error, nobody can tell whether the decision was recorded. Deciding the same again is safe."""
 
 
 class UnreachableError(DecisionError):
@@ -48,7 +48,7 @@ class UnreachableError(DecisionError):
 
 
 class NoAnswerError(DecisionError):
-    """A host does not answer, so nobody knows whether it has the decision; the message says so."""
+    """A host does not answer, so nobody knows whether the host has recorded the decision."""
 
 
 class LedgerError(DecisionError):
@@ -60,11 +60,11 @@ class KeyProblemError(DecisionError):
 
 
 class KeyMissingError(KeyProblemError):
-    """There is no signing key (any more)."""
+    """A key does not exist, or does not exist any more."""
 
 
 def reason(error: OSError) -> str:
-    """Return the system's message, in words."""
+    """Return the system's message about an error of the disk."""
     return error.strerror or str(error)
 
 
@@ -76,5 +76,5 @@ _REMEDIES = {
 
 
 def remedy(error: OSError) -> str:
-    """Return the remedy, in words."""
+    """Return in words how the user can remedy an error of the disk."""
     return _REMEDIES.get(error.errno or 0, "check the disk")

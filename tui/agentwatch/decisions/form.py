@@ -1,7 +1,7 @@
-"""A decision as the operator fills it in: its fields, missing input, the document that it hands on, and a preview.
+"""The form that the operator fills in to decide: fields, missing input, the document to hand on, and a preview.
 
-Pure. The dialog and the commands show the same facts. Labels and words are ours; questions and options are foreign. The
-contracts find no error in a document that is handed on; an edited text can be checked again.
+The module reads and writes nothing itself. The dialog and the commands show the same facts. Questions and options are
+untrusted text; labels are ours. A document that is handed on has no errors under its contract.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, why_unanswerable
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec, Request, RequestKind
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.standing import FITTER, is_line_fault, is_retry, retries_if_mitigated
@@ -44,69 +44,70 @@ ABORTED = "E_ABORTED_BY_OPERATOR"
 _REPORT = "final.return.md"
 _MOST = 20  # failed tasks that a final report names
 _OBJECT = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS = 50  # possible beginnings of a packet that are tried
+_MOST_OBJECTS = 50  # places in a text where a packet may begin; no more are tried
 
-# If a request has more questions and options (with descriptions), it is answered in its program.
+# A request with more questions, options and descriptions must be answered in its program.
 _MOST_TEXTS = 400
 _LONGEST_RULE = 1_000
-# Characters of a question, label or description: if it is longer, the request is not answered here.
+# Characters of a question, label or description. A request with a longer one must be answered in its program.
 LONGEST = 2_000
-DIGITS = 8  # digits of an id that name a request everywhere
+DIGITS = 8  # digits of a request's id that are shown, and that commands take
 _LONGEST_ID = 1_000
 DIGITS_OF_FILE = 12  # hex digits of a digest that are shown; comparisons use all
-_MOST_QUESTIONS = 12  # questions of a child that get a field each; more share one
+_MOST_QUESTIONS = 12  # If a child asks more questions, one field takes all answers.
 _MITIGATIONS = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
 
 @dataclass
 class Field:
-    """Options to choose from, words to write, or both; `taken` are the indices of the chosen options."""
+    """A field of a form: options to choose from, words to write, or both. `chosen` are indices of `options`."""
 
     key: str
     label: str = ""
     options: Sequence[tuple[str, str]] = ()  # words and description of each
-    taken: list[int] = field(default_factory=list)
+    chosen: list[int] = field(default_factory=list)
     several: bool = False
-    placeholder: str = ""  # blank: nothing can be written
+    placeholder: str = ""  # "" if no words can be written
     text: str = ""
     question: str | None = None  # shown above the field
 
     @property
     def choice(self) -> int | None:
         """The index of the first chosen option, or None."""
-        return self.taken[0] if self.taken else None
+        return self.chosen[0] if self.chosen else None
 
     @property
     def answers(self) -> list[str]:
         """All chosen and written answers."""
         written = [self.text.strip()] if self.text.strip() else []
-        return [*(self.options[number][0] for number in sorted(self.taken)), *written]
+        return [*(self.options[number][0] for number in sorted(self.chosen)), *written]
 
 
-class Missing(NamedTuple):
-    """A step before a decision can be recorded, and the key of its field (with `.text`, if about the field's text)."""
+class MissingStep(NamedTuple):
+    """A step that the operator must take before the decision can be recorded. `key` names the field for it, with
+    `.text` added if the step is about the field's text."""
 
     reason: str
     key: str = ""
 
 
 class Fact(NamedTuple):
-    """A line of a preview: a label of ours, and words with their style; foreign words are quoted."""
+    """A line of a preview: a label, and words with their styles. Untrusted words are quoted."""
 
     label: str
     parts: tuple[tuple[str, str], ...]
 
 
 def fact(label: str, words: str, style: str = "") -> Fact:
-    """Return a fact of one part."""
+    """Return a fact with one style for all its words."""
     return Fact(label, ((words, style),))
 
 
 class DecisionForm:
-    """The form of an action about an attempt; a blank `spec.note` says that no note can be given.
+    """The form for an action about an attempt. If `spec.note` is "", the operator can give no note.
 
-    Modes are offered from `tasks` and `modes`.
+    The offered modes are those of `tasks`, and `modes` with their descriptions.
     """
 
     first = "note"  # the field to begin with
@@ -117,12 +118,12 @@ class DecisionForm:
         self.title = _TITLES.get(spec.document, "")
         self.fields = []
         if "mitigation" in spec.takes:
-            self._choose("mitigation", "different", *_MITIGATIONS)
+            self._add_choice("mitigation", "different", *_MITIGATIONS)
             if task.retry.hint:
-                self._choose("hint", "hint", "hand it on", "leave it out")
+                self._add_choice("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
             offered = policy.offered_modes(task, tasks, modes)
-            # A mode that was merely seen is no advice, so the operator chooses.
+            # A mode that other tasks ran in is no advice, so the operator has to choose.
             is_advised = bool(offered) and offered[0] in {FITTER, *modes}
             placeholder = "any other mode" if offered else "none was seen yet: which one?"
             options = [(mode, modes.get(mode, "")) for mode in offered]
@@ -132,7 +133,7 @@ class DecisionForm:
             self.first = "sure"
             below = task.open_below
             others = f" and the {plural(below, 'open task')} below it" if below else ""
-            self._choose("sure", "abort", "no", f"yes, end it{others}")
+            self._add_choice("sure", "abort", "no", f"yes, end it{others}")
         if "answers" in spec.takes:
             self.first, asked = "0", task.result.blockers if task.result else ()
             words = "your answer"
@@ -140,38 +141,39 @@ class DecisionForm:
                 asked, words = (), f"your answer to its {len(asked)} questions"
             self.fields = [Field(str(n), placeholder=words, question=one) for n, one in enumerate(asked or [None])]
 
-    def _choose(self, key: str, label: str, *options: str) -> None:
+    def _add_choice(self, key: str, label: str, *options: str) -> None:
         self.fields.append(Field(key, label, [(words, "") for words in options], [0]))
 
     def __getitem__(self, key: str) -> Field | None:
         return next((one for one in self.fields if one.key == key), None)
 
     def params(self) -> Params:
-        """Return the parameters without a document, which the policy does not need."""
+        """Return the parameters of the decision, except for the document that it hands on."""
         if mitigation := self["mitigation"]:
             return Params(mitigation=_MITIGATIONS[mitigation.answers[0]])
         if mode := self["mode"]:
-            # Written words come before a chosen option.
+            # A mode that the operator wrote counts more than a chosen one.
             return Params(mode=next(reversed(mode.answers), None))
         return Params(answers=tuple(Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip()))
 
-    def missing(self, task: Task, note: str) -> Missing | None:
-        """Return the step that the operator has to take first, a sentence in small letters, or None."""
+    def missing_step(self, task: Task, note: str) -> MissingStep | None:
+        """Return the step that the operator must take before the decision can be recorded, or None."""
         blank = [one for one in self.fields if not one.answers]
         key = (blank or self.fields)[0].key if self.fields else "note"
-        if reason := policy.refusal(task, self.action, self.params(), note):
-            return Missing(reason, key)
+        if reason := policy.why_refused(task, self.action, self.params(), note):
+            return MissingStep(reason, key)
         if key == "sure" and not self.fields[0].choice:
-            return Missing("say yes, with an arrow key on “abort”", key)
+            return MissingStep("say yes, with an arrow key on “abort”", key)
         if "answers" in self.spec.takes and blank:
             # An agent that gets only some answers would go on without the others.
-            return Missing(f"answer each of its {len(self.fields)} questions: {len(blank)} left", key)
+            return MissingStep(f"answer each of its {len(self.fields)} questions: {len(blank)} left", key)
         return None
 
     def propose(
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
-        """Return the document for the current fields; may read files, and takes a while; raise DecisionError."""
+        """Return the document to hand on for the current fields. Reads files, so call it in a thread. Raise
+        DecisionError."""
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
         choice, mode = self["hint"], self.params().mode
@@ -179,15 +181,15 @@ class DecisionForm:
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
-def facts(
+def decision_facts(
     seen: Task, task: Task, subject: Subject, action: Action, params: Params, *, now: float, writes: str
 ) -> Iterator[Fact]:
-    """Yield the preview of a decision about a task as it was `seen`; `task` is its current state. `writes` says where
-    the decision is recorded."""
+    """Yield the preview of a decision. `seen` is the task when the form opened, and `task` is the task now. `writes`
+    says where the decision is recorded."""
     look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quote_text(clean_name(subject.task_id, _LONGEST_ID), _LONGEST_ID)
-    yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
+    yield Fact("task", ((name, "bold"), *standing, (f"→ {_describe_next(task, subject, action, params)}", "")))
     if question := question_at(task, now):
         yield fact("asks", quote_text(question, 400))
     returned, latest = (one.latest.returned for one in (seen, task))
@@ -198,7 +200,7 @@ def facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
-    # Keyed by the text that the question itself uses, so a fault that the question already states is not repeated.
+    # The keys are texts as in the question, so a fault that the question already states is not repeated.
     false = {claim.path: f"{claim.path}: {claim.detail}" for claim in false_claims(task)}
     errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
     broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
@@ -207,13 +209,13 @@ def facts(
             more = f", and {len(found) - 1:,} more: see the details" if len(found) > 1 else ""
             yield fact(label, quote_text(next(iter(found.values())), 300) + more, "text-error")
     if not SPECS[action].ends:
-        yield fact("retries", _budget(task, action, params))
+        yield fact("retries", _describe_retries(task, action, params))
     yield fact("writes", writes)
-    if not policy.why_not(task, action, params.mitigation):
-        yield from (fact("beware", one, "text-warning") for one in policy.warnings(task, action))
+    if not policy.why_impossible(task, action, params.mitigation):
+        yield from (fact("beware", one, "text-warning") for one in policy.find_warnings(task, action))
 
 
-def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
+def _describe_next(task: Task, subject: Subject, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"the {FITTER}, who restores the line"
     more = ""
@@ -225,7 +227,7 @@ def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
     return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
 
 
-def _budget(task: Task, action: Action, params: Params) -> str:
+def _describe_retries(task: Task, action: Action, params: Params) -> str:
     if goes_to_fitter(task, params.mode):
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
@@ -237,8 +239,8 @@ def _budget(task: Task, action: Action, params: Params) -> str:
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
 
-def words_of_child(task: Task) -> list[tuple[str, str]]:
-    """Return the child's words about the latest attempt, foreign, under labels of ours."""
+def child_texts(task: Task) -> list[tuple[str, str]]:
+    """Return the child's own words about the latest attempt (untrusted text), each with a label."""
     parts: list[tuple[str, str | None]] = []
     if result := task.result:
         parts = [
@@ -255,8 +257,8 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
 # Requests of programs
 
 
-def unfit(request: Request) -> str | None:
-    """Return why a request cannot be answered in a dialog, in a sentence; None if it can."""
+def why_too_long(request: Request) -> str | None:
+    """Return a sentence if a request is too long to be answered in a dialog, else None."""
     texts = [text for one in request.queries for text in (one.question, *chain(*one.options))]
     if len(texts) > _MOST_TEXTS or max(map(len, texts), default=0) > LONGEST:
         return "what it asks is too long to be read here: answer it in its program"
@@ -264,7 +266,7 @@ def unfit(request: Request) -> str | None:
 
 
 class RequestForm:
-    """The answers that a request takes; nothing is preselected, except answering a question."""
+    """The form with the answers that a request takes. Nothing is chosen beforehand, except to answer a question."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -277,10 +279,10 @@ class RequestForm:
             Action.DENY: "deny, with words" if request.words else "deny",
             Action.ANSWER: "answer it below",
         }
-        self._ways: list[tuple[str, Action, str | None]] = [(names[one], one, None) for one in request.actions]
+        self._choices: list[tuple[str, Action, str | None]] = [(names[one], one, None) for one in request.actions]
         if Action.ALLOW in request.actions:
-            self._ways += [(f"allow by {name}", Action.ALLOW, rule) for name, rule in self.rules.items()]
-        is_question = bool(request.queries) and self._ways[0][1] is Action.ANSWER
+            self._choices += [(f"allow by {name}", Action.ALLOW, rule) for name, rule in self.rules.items()]
+        is_question = bool(request.queries) and self._choices[0][1] is Action.ANSWER
         self.questions = [
             Field(
                 str(number),
@@ -291,48 +293,48 @@ class RequestForm:
             )
             for number, query in enumerate(request.queries if is_question else ())
         ]
-        options = [(words, "") for words, *_ in self._ways]
+        options = [(words, "") for words, *_ in self._choices]
         self.fields = [Field("answer", "answer", options, [0] if is_question else []), *self.questions]
         self.first = "0" if is_question else "answer"
 
     @property
-    def _way(self) -> tuple[str, Action | None, str | None]:
+    def _choice(self) -> tuple[str, Action | None, str | None]:
         choice = self.fields[0].choice
-        return ("", None, None) if choice is None else self._ways[choice]
+        return ("", None, None) if choice is None else self._choices[choice]
 
     @property
     def action(self) -> Action | None:
-        """The chosen action; None if nothing is chosen yet."""
-        return self._way[1]
+        """The chosen action, or None if nothing is chosen yet."""
+        return self._choice[1]
 
     def params(self) -> Params:
-        """Return the parameters to be recorded."""
+        """Return the parameters of the chosen answer."""
         if self.action is Action.ANSWER:
             given = (Answer(one.question, answer) for one in self.questions for answer in one.answers)
             return Params(answers=tuple(given))
-        return Params(rule=self._way[2])
+        return Params(rule=self._choice[2])
 
-    def missing(self, note: str, unread: str) -> Missing | None:
-        """Return the step that the operator has to take first; `unread` names the part of the call not seen yet."""
+    def missing_step(self, note: str, unread: str) -> MissingStep | None:
+        """Return the step that the operator must take first, or None. `unread` asks to read the call first."""
         if not self.action:
-            return Missing("choose an answer, with an arrow key", "answer")
+            return MissingStep("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
-            return Missing(unread)
-        if not (reason := refusal(self.request, self.action, self.params(), note)):
+            return MissingStep(unread)
+        if not (reason := why_unanswerable(self.request, self.action, self.params(), note)):
             return None
         wrong = [one.key for one in self.questions if not one.answers]
         wrong += [f"{one.key}.text" for one in self.questions if len(one.answers) > 1 and not one.several]
-        return Missing(reason, "note" if note else (*wrong, self.first)[0])
+        return MissingStep(reason, "note" if note else (*wrong, self.first)[0])
 
 
 def _readable_rules(request: Request) -> dict[str, str]:
-    """Return the rules short enough to be read in full, by their names here."""
+    """Return the rules that are short enough to be read in full, by their names in the dialog."""
     rules = [rule for rule in request.rules if len(rule) < _LONGEST_RULE]
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
 def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
-    """Yield the preview of an answer; `asker` is the task that asks, if known."""
+    """Yield the preview of an answer to a request. `asker` is the task that asks, "" if unknown."""
     asker = asker or f"session {quote_text(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quote_text(request.tool, 200)}")
@@ -346,9 +348,9 @@ def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fac
     yield from (fact("beware", one, "text-warning") for one in warnings)
 
 
-def words_of_request(request: Request) -> list[tuple[str, str]]:
-    """Return a request's texts, foreign, under labels of ours. They are the call and its surroundings, the model's
-    words, the rule that would cover it, and the exact input."""
+def request_texts(request: Request) -> list[tuple[str, str]]:
+    """Return the texts of a request (untrusted), each with a label: the call, the model's words, the rule that would
+    allow the call, and the exact input."""
     parts = []
     if request.kind is RequestKind.PERMISSION:
         parts += [("the call", request.shown or request.input), ("besides", "\n".join(map(str, request.beside)))]
@@ -362,12 +364,12 @@ def words_of_request(request: Request) -> list[tuple[str, str]]:
 
 
 class AmendError(DecisionError):
-    """There is no packet that could be amended."""
+    """The last handoff holds no packet that can be amended."""
 
 
 class Proposal(NamedTuple):
-    """A text that is handed on, its file's name, the last attempt's text, and a check of an edited text. The check
-    returns the faults, in sentences, and may take some milliseconds."""
+    """A document to hand on, with the name of its file. `before` is the same document of the last attempt. `problems`
+    returns the faults of an edited text, in sentences."""
 
     text: str
     name: str
@@ -384,8 +386,8 @@ def next_handoff(
     hint: str | None = None,
     mode: str | None = None,
 ) -> Proposal:
-    """Return the amended handoff of the next attempt, or the fitter's packet; blank if no handoff was ever seen. Raise
-    AmendError if the last handoff cannot be amended."""
+    """Return the handoff of the next attempt, amended from the last one, or the packet for a fitter. Return a blank
+    handoff if none was ever seen. Raise AmendError if the last handoff cannot be amended."""
     if goes_to_fitter(task, mode):
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
         return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
@@ -396,14 +398,16 @@ def next_handoff(
     if last is None:
         raise AmendError(f"the text of {handoff.path} is not kept any more; write a new handoff")
     attempt, decision_id = subject.attempt + 1, subject.decision_id
-    text = amended(last, handoff.path, attempt=attempt, decision_id=decision_id, note=note, retry_hint=hint, mode=mode)
-    before = _spelled(*_packet_in(last, handoff.path))
+    text = amend_handoff(
+        last, handoff.path, attempt=attempt, decision_id=decision_id, note=note, retry_hint=hint, mode=mode
+    )
+    before = _join_packet(*_find_packet(last, handoff.path))
     check = partial(handoff_problems, task, subject, handoff.path, mode=mode, embedded=handoff.stored)
     return Proposal(text, handoff.path, before, check)
 
 
 def blank_handoff(task: Task, subject: Subject) -> Proposal:
-    """Return an empty handoff that the operator may fill; left blank, the next attempt gets the note only."""
+    """Return an empty handoff that the operator may fill in. If it stays blank, the next attempt gets only the note."""
     name = "next.handoff.json"
     return Proposal("", name, None, lambda text: handoff_problems(task, subject, name, text) if text.strip() else [])
 
@@ -411,22 +415,22 @@ def blank_handoff(task: Task, subject: Subject) -> Proposal:
 def handoff_problems(
     task: Task, subject: Subject, name: str, text: str, *, mode: str | None = None, embedded: bool = False
 ) -> list[str]:
-    """Return the faults of a handoff for the next attempt, in sentences. If it is `embedded` in a session, prose may
-    surround the packet."""
+    """Return the faults of a handoff for the next attempt, in sentences. If the handoff is `embedded` in a session,
+    prose may surround the packet."""
     reading = read_document(text, name, handed_over=embedded)
     packet = reading.document if reading else None
     if not reading or not isinstance(packet, Handoff) or not packet.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
-        return _errors(reading)
+        return _error_messages(reading)
     wanted = {"task_id": task.id_in_program, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
     if goes_to_fitter(task, mode):
         wanted |= {"task_id": fitter_id(task), "attempt": 1}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
-    return _errors(reading) + wrong
+    return _error_messages(reading) + wrong
 
 
-def amended(
+def amend_handoff(
     text: str,
     name: str,
     *,
@@ -436,22 +440,22 @@ def amended(
     retry_hint: str | None = None,
     mode: str | None = None,
 ) -> str:
-    """Return the handoff of the next attempt, from the `text` of the last one's file, called `name`. Raise AmendError
-    if there is no sound packet in the text."""
-    head, packet, tail = _packet_in(text, name)
+    """Return the handoff of the next attempt, made from the last handoff's `text` and file `name`. Raise AmendError if
+    the text holds no sound packet."""
+    head, packet, tail = _find_packet(text, name)
     packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
-    # A return of another session than the handoff's is invalid.
+    # The next attempt has another session, and a return must name the same session as its handoff.
     packet.pop("session_id", None)
     notes = [f"Operator: {note.strip()}"] if note.strip() else []
     notes += [f"Hint of attempt {attempt - 1}: {retry_hint.strip()}"] if retry_hint and retry_hint.strip() else []
     if notes:
         before = packet.get("notes")
         packet["notes"] = [*(before if isinstance(before, list) else []), *notes]
-    return _spelled(head, packet, tail)
+    return _join_packet(head, packet, tail)
 
 
-def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
-    """Return the packet in a text, bare or in Markdown, with the texts around it; raise AmendError."""
+def _find_packet(text: str, name: str) -> tuple[str, dict[str, Any], str]:
+    """Return the text before the packet, the packet, and the text after it. Raise AmendError if there is no packet."""
     signature, decoder = find_leading_contract, json.JSONDecoder()
     for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
         start = match.end() - 1
@@ -468,7 +472,7 @@ def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
     raise AmendError("the last handoff cannot be amended: there is no sound packet in it; write a new one")
 
 
-def _spelled(head: str, packet: dict[str, Any], tail: str) -> str:
+def _join_packet(head: str, packet: dict[str, Any], tail: str) -> str:
     # A lone surrogate, which JSON can spell but no file can hold, becomes a `?`.
     return f"{head}{json.dumps(packet, indent=2, ensure_ascii=False).encode(errors='replace').decode()}{tail}"
 
@@ -479,17 +483,17 @@ _FITTERS = "fitter.handoff.json"
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:
-    """Tell whether a fitter is called with a packet of its own, not the station once more."""
+    """Tell whether this mode calls a fitter to restore the line, instead of running the task in another mode."""
     return mode == FITTER and is_line_fault(task)
 
 
 def fitter_id(task: Task) -> str:
-    """Return the task id under which a fitter restores the line for a task."""
+    """Return the id of the fitter's own task, which restores the line for this task."""
     return f"{task.task_id}.{FITTER}-{task.attempt}"
 
 
 def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
-    """Return the packet for the fitter that restores a task's line; its success gives the task one more retry."""
+    """Return the handoff packet for the fitter. If the fitter succeeds, the task gets one more retry."""
     result = task.result
     code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
     packet = {
@@ -498,7 +502,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
         "objective": f"Restore the line that stops {task.task_id}{code}",
         "evidence": [
             {"path": version.path, "purpose": purpose, "required": True}
-            for version, purpose in _files(task)
+            for version, purpose in _attempt_files(task)
             if is_relative(version.path)
         ],
         "success_criteria": ["The cause is named.", "The station can be run again."],
@@ -517,11 +521,11 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
 
 
 def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
-    """Return the error report that ends the chain, with the failures of the task and of failed tasks below."""
+    """Return the error report of an aborted task, with the failures of the task and of the `failed` tasks below it."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
-    failure = f": {words}" if (words := _failure(task)) else ""
-    evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
-    evidence += [f"failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
+    failure = f": {words}" if (words := _failure_text(task)) else ""
+    evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _attempt_files(task)]
+    evidence += [f"failed below: {clean(one.task_id)}: {_failure_text(one) or one.own_state}" for one in failed[:_MOST]]
     evidence += [f"failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
     evidence += [clean(line) for line in note.splitlines() if line.strip()]
     listed = "\n".join(f"- {line}" for line in evidence or ["(none)"])
@@ -552,7 +556,7 @@ files_modified:
 
 
 def is_final_report(returned: Return | None) -> bool:
-    """Tell whether a return says that the operator has ended the chain; no proof, since anybody can write it."""
+    """Tell whether a return says that the operator aborted the task. It is no proof, since anybody can write this."""
     return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
 
 
@@ -562,24 +566,22 @@ def _report_problems(text: str) -> list[str]:
     is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT
     if not reading or not isinstance(document, Return) or not is_report:
         return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
-    return _errors(reading) + ([] if document.reported_state == "ERROR" else ["state must be ERROR"])
+    return _error_messages(reading) + ([] if document.reported_state == "ERROR" else ["state must be ERROR"])
 
 
-def _failure(task: Task) -> str:
-    """Return the failure in one line: the latest return's error code and message; "" for neither."""
+def _failure_text(task: Task) -> str:
     result = task.result
     said = (result.error_code, *(result.errors or (result.error_message,))) if result else ()
     return ": ".join(clean(part, 300) for part in said if part)
 
 
-def _files(task: Task) -> list[tuple[Seen, str]]:
-    """Return the files of the latest attempt's handoff and return, each with its purpose."""
+def _attempt_files(task: Task) -> list[tuple[Seen, str]]:
     latest = task.latest
     both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned."))
     return [(version, purpose) for version, purpose in both if version and not version.stored]
 
 
-def _errors(reading: Document) -> list[str]:
+def _error_messages(reading: Document) -> list[str]:
     return [
         f"line {finding.line}: {finding.message}" if finding.line else finding.message
         for finding in reading.findings

@@ -2,10 +2,10 @@
 
 <configuration directory>/keys/            0700
     decisions.key                          0600, PKCS8; encrypted if there is a passphrase
-    decisions.pub                          for an orchestrator to start with
-    retired/<key id>.pub                   replaced keys: their signatures until then still count
-    operators/<key id>.pub                 0600: who may decide here from another machine: key, name, since, until
-    hosts/<key id>.pub                     the same, of hosts that are believed
+    decisions.pub                          the public key, to give to an orchestrator
+    retired/<key id>.pub                   replaced keys: their signatures before the replacement still count
+    operators/<key id>.pub                 0600, an operator of another machine who may decide on this one
+    hosts/<key id>.pub                     0600, a host whose events and decisions are believed
 """
 
 import os
@@ -19,7 +19,7 @@ from pathlib import Path
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason, remedy
-from agentwatch.decisions.record import time_of, written
+from agentwatch.decisions.record import format_time, parse_time
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import clean_name, quote_text
 
@@ -34,29 +34,29 @@ _FILE = re.compile(r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted 
 
 
 class Role(StrEnum):
-    """The purpose for which another party's key is trusted; the values are the names of the directories."""
+    """The purpose for which another party's key is trusted. The values are names of directories."""
 
     OPERATOR = "operators"  # may ask this host for decisions
     HOST = "hosts"  # may report events and decisions of its own machine
 
 
-def checked_name(name: str) -> str:
-    """Return a key's name if it fits on one line and is safe to show; else raise KeyProblemError."""
+def check_name(name: str) -> str:
+    """Return a key's name. Raise KeyProblemError if the name is long or not safe to show."""
     if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or clean_name(name) != name:
         raise KeyProblemError(f"a name of a key is a word or two, {_LONGEST_NAME} characters at most")
     return name
 
 
-def introduced(text: str) -> tuple[str, PublicKey]:
-    """Return the name and the key in a `NAME=KEY`; raise KeyProblemError for other texts."""
+def parse_name_and_key(text: str) -> tuple[str, PublicKey]:
+    """Return the name and the key in the text `NAME=KEY`. Raise KeyProblemError for other texts."""
     name, between, key = text.partition("=")
     if not between:
         raise KeyProblemError(f"{quote_text(text)}: write NAME=KEY, with a key that `agentwatch keys` prints")
-    return checked_name(name), parse_public(key)
+    return check_name(name), parse_public(key)
 
 
 class Keys:
-    """The keys of one configuration directory, by default the user's, read or made only on demand.
+    """The keys in one configuration directory, by default the user's.
 
     Every method raises KeyProblemError with the reason, and KeyMissingError if there is no key.
     """
@@ -68,124 +68,124 @@ class Keys:
     # The operator's own
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
-        """Return the signing key; `passphrase` is asked if the key is encrypted."""
-        with self._opened() as directory:
-            data = self._pem(directory)
-            key = self._from_pem(data, passphrase)
-            # A process that was killed between the two writes left an old public key, or none.
-            if _text(directory, PUBLIC) != key.public.text:
+        """Return the signing key. `passphrase` is called if the key is encrypted."""
+        with self._open_directory() as directory:
+            data = self._read_private(directory)
+            key = self._parse_private(data, passphrase)
+            # A process that was killed while it wrote both keys left an old public key, or none.
+            if _read_text(directory, PUBLIC) != key.public.text:
                 with suppress(OSError), directory.locked():
-                    # Unless it was replaced while somebody typed the passphrase.
-                    if self._pem(directory) == data:
+                    # Another process may have replaced the key while somebody typed the passphrase.
+                    if self._read_private(directory) == data:
                         directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
             return key
 
     def create(self, passphrase: str | None = None) -> SigningKey:
-        """Make the first key; if another process was faster, return its key, without `passphrase`."""
-        key = _generated()
-        with self._opened(make=True) as directory:
+        """Make the first signing key and return it. If another process was faster, return that process's key."""
+        key = _generate_key()
+        with self._open_directory(make=True) as directory:
             names = directory.names()
             if PRIVATE not in names and {PUBLIC, RETIRED}.intersection(names):
-                raise self._missing(directory)
+                raise self._missing_error(directory)
             try:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))
             except FileExistsError:
-                return self._from_pem(self._pem(directory), lambda: passphrase or "")
+                return self._parse_private(self._read_private(directory), lambda: passphrase or "")
             directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def rotate(self, passphrase: str | None = None) -> SigningKey:
-        """Replace the key, even if the private one is lost; its signatures until now stay valid."""
-        key = _generated()
-        with self._opened(make=True) as directory, directory.locked():
-            old = self._public(directory)
-            # In this form the texts sort like the times, and keys are in the order of these times.
-            retired = [time_of(one.retired_at or "") for one in _keys_in(directory, RETIRED)]
-            since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
-            _put(directory, RETIRED, old, f"retired {since}")
+        """Replace the signing key, even a lost one, and return the new key. Signatures made until now stay valid."""
+        key = _generate_key()
+        with self._open_directory(make=True) as directory, directory.locked():
+            old = self._read_public(directory)
+            # Times in this form sort as texts. The new time must be later than that of any retired key.
+            retired = [parse_time(one.retired_at or "") for one in _read_keys(directory, RETIRED)]
+            since = max([_now(), *(format_time(one + timedelta(seconds=1)) for one in retired)])
+            _write_public(directory, RETIRED, old, f"retired {since}")
             directory.replace(PRIVATE, _to_pem(key, passphrase))
             directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
-        """Store the same key under another passphrase, or none; `current` is asked if it is encrypted now."""
-        with self._opened(make=True) as directory, directory.locked():
-            key = self._from_pem(self._pem(directory), current)
+        """Encrypt the signing key with another passphrase, or with none. `current` returns the present passphrase."""
+        with self._open_directory(make=True) as directory, directory.locked():
+            key = self._parse_private(self._read_private(directory), current)
             directory.replace(PRIVATE, _to_pem(key, passphrase))
 
-    def is_in_sight(self) -> bool:
-        """Tell whether the private key can be read from here; a sandbox does not allow that."""
+    def can_read_private(self) -> bool:
+        """Tell whether this process can read the private key. A process in a sandbox cannot."""
         with suppress(OSError), Directory.open(self.directory, self._disk) as directory:
             return bool(directory.read(PRIVATE, _LARGEST))
         return False
 
     def why_encrypted(self) -> str | None:
-        """Return in words that the signing key needs a passphrase; None if it does not."""
-        with self._opened() as directory:
-            return "the key that signs decisions is encrypted" if _ENCRYPTED in self._pem(directory) else None
+        """Return a sentence if the signing key needs a passphrase, else None."""
+        with self._open_directory() as directory:
+            return "the key that signs decisions is encrypted" if _ENCRYPTED in self._read_private(directory) else None
 
     def show(self) -> PublicKey:
-        """Return the public key."""
-        with self._opened() as directory:
-            return self._public(directory)
+        """Return the public half of the signing key."""
+        with self._open_directory() as directory:
+            return self._read_public(directory)
 
     # Trusted keys
 
     def trust(self) -> Trust:
-        """Return the keys whose records count, and those that may ask for one; none without a key directory."""
-        with suppress(KeyMissingError), self._opened() as directory:
-            keys, operators = _keys_in(directory, RETIRED), tuple(_keys_in(directory, Role.OPERATOR))
+        """Return the operator's own keys, and the keys of remote operators who may ask for decisions."""
+        with suppress(KeyMissingError), self._open_directory() as directory:
+            keys, operators = _read_keys(directory, RETIRED), tuple(_read_keys(directory, Role.OPERATOR))
             with suppress(KeyMissingError):
-                current = self._public(directory)
+                current = self._read_public(directory)
                 keys = [*(key for key in keys if key.public != current), TrustedKey(current)]
             return Trust(tuple(keys), operators)
         return Trust()
 
-    def others(self, role: Role) -> list[TrustedKey]:
-        """Return the keys of others that are or were trusted here; none without a key directory."""
-        with suppress(KeyMissingError), self._opened() as directory:
-            return _keys_in(directory, role)
+    def known_keys(self, role: Role) -> list[TrustedKey]:
+        """Return the keys of other parties that are or were trusted for a purpose."""
+        with suppress(KeyMissingError), self._open_directory() as directory:
+            return _read_keys(directory, role)
         return []
 
-    def trusted(self, role: Role) -> list[TrustedKey]:
-        """Return the keys of others that are trusted now."""
-        return [one for one in self.others(role) if not one.retired_at]
+    def trusted_keys(self, role: Role) -> list[TrustedKey]:
+        """Return the keys of other parties that are trusted now."""
+        return [one for one in self.known_keys(role) if not one.retired_at]
 
-    def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
-        """Trust another party's key from now on, or rename one that is trusted already."""
-        checked_name(name)
-        with self._opened(make=True) as directory, directory.locked():
-            if role is Role.HOST and _text(directory, PUBLIC) == public.text:
+    def trust_key(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
+        """Trust another party's key from now on. If the key is trusted already, only change its name."""
+        check_name(name)
+        with self._open_directory(make=True) as directory, directory.locked():
+            if role is Role.HOST and _read_text(directory, PUBLIC) == public.text:
                 raise KeyProblemError("that is your own key: what you sign would count as said by that host")
-            known = {one.public: one for one in _keys_in(directory, role) if not one.retired_at}
+            known = {one.public: one for one in _read_keys(directory, role) if not one.retired_at}
             if name in (one.name for one in known.values() if one.public != public):
                 raise KeyProblemError(
                     f"{quote_text(name)} is the name of another key; choose another, or distrust that one"
                 )
             since = known[public].trusted_at if public in known else _now()
-            _put(directory, role, public, f"name {name}\ntrusted {since}")
+            _write_public(directory, role, public, f"name {name}\ntrusted {since}")
         return TrustedKey(public, None, name, since)
 
-    def distrust_other(self, role: Role, public: PublicKey) -> TrustedKey:
-        """Stop trusting a key; its records until now stay valid."""
-        with self._opened(make=True) as directory, directory.locked():
-            known = next((one for one in _keys_in(directory, role) if one.public == public), None)
+    def distrust_key(self, role: Role, public: PublicKey) -> TrustedKey:
+        """Stop trusting another party's key. Records that it signed until now stay valid."""
+        with self._open_directory(make=True) as directory, directory.locked():
+            known = next((one for one in _read_keys(directory, role) if one.public == public), None)
             if not known:
                 raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
             known = known._replace(retired_at=known.retired_at or _now())
             about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
-            _put(directory, role, public, about)
+            _write_public(directory, role, public, about)
         return known
 
     # The directory
 
     @contextmanager
-    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
+    def _open_directory(self, *, make: bool = False) -> Iterator[Directory]:
         try:
             try:
-                directory = (Directory.make if make else Directory.open)(self.directory, self._disk)
+                directory = (Directory.open_or_make if make else Directory.open)(self.directory, self._disk)
             except FileNotFoundError:
-                raise self._missing() from None
+                raise self._missing_error() from None
             with directory:
                 _refuse_open(self._disk.fstat(directory.descriptor), self.directory)
                 _refuse_open(self._disk.stat(self.directory.parent), self.directory.parent)
@@ -194,12 +194,12 @@ class Keys:
             why = f"{reason(error)}; {remedy(error)}, then try again"
             raise KeyProblemError(f"the keys in {self.directory}: {why}") from error
 
-    def _pem(self, directory: Directory) -> bytes:
+    def _read_private(self, directory: Directory) -> bytes:
         path = self.directory / PRIVATE
         try:
             data, status, _ = directory.read_with_status(PRIVATE, _LARGEST)
         except FileNotFoundError:
-            raise self._missing(directory) from None
+            raise self._missing_error(directory) from None
         if is_open_to_others(status):
             raise KeyProblemError(
                 f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"
@@ -207,21 +207,21 @@ class Keys:
             )
         return data
 
-    def _public(self, directory: Directory) -> PublicKey:
-        """Return the public key, from the private one if it has no file."""
-        text = _text(directory, PUBLIC)
-        return parse_public(text) if text else self._from_pem(self._pem(directory), None).public
+    def _read_public(self, directory: Directory) -> PublicKey:
+        """Return the public key from its file, or from the private key if the file is missing."""
+        text = _read_text(directory, PUBLIC)
+        return parse_public(text) if text else self._parse_private(self._read_private(directory), None).public
 
-    def _missing(self, directory: Directory | None = None) -> KeyMissingError:
-        if not directory or not _text(directory, PUBLIC):
+    def _missing_error(self, directory: Directory | None = None) -> KeyMissingError:
+        if not directory or not _read_text(directory, PUBLIC):
             return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
         return KeyMissingError(
             f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
             " a backup, or make a new one with `agentwatch keys rotate`; what was decided stays valid"
         )
 
-    def _from_pem(self, data: bytes, passphrase: Callable[[], str] | None) -> SigningKey:
-        """Return the key in a file; `passphrase` is asked if it is encrypted."""
+    def _parse_private(self, data: bytes, passphrase: Callable[[], str] | None) -> SigningKey:
+        """Return the private key in a file's bytes. `passphrase` is called if the key is encrypted."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -244,17 +244,17 @@ class Keys:
 
 
 def _now() -> str:
-    return written(datetime.now(UTC))
+    return format_time(datetime.now(UTC))
 
 
-def _text(directory: Directory, name: str) -> str | None:
+def _read_text(directory: Directory, name: str) -> str | None:
     with suppress(FileNotFoundError):
         return directory.read(name, _LARGEST).decode("utf-8", "replace").strip()
     return None
 
 
-def _put(keys: Directory, inner: str, public: PublicKey, about: str) -> None:
-    with keys.child(inner, make=0o700) as directory:
+def _write_public(keys: Directory, inner: str, public: PublicKey, about: str) -> None:
+    with keys.open_child(inner, make=0o700) as directory:
         directory.replace(f"{public.keyid}.pub", f"{public.text}\n{about}\n".encode())
 
 
@@ -263,11 +263,11 @@ def _refuse_open(status: os.stat_result, path: Path) -> None:
         raise KeyProblemError(f"others can write into {path}, and put their own key there: chown it, chmod go-w {path}")
 
 
-def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
-    """Return the keys in a directory's valid files, sorted by name and time. Raise KeyProblemError if others can write
-    there."""
+def _read_keys(keys: Directory, role: str) -> list[TrustedKey]:
+    """Return the keys in the valid files of a directory, sorted by name and time. Raise KeyProblemError if other users
+    can write into the directory."""
     found = list[TrustedKey]()
-    with suppress(FileNotFoundError), keys.child(role) as directory:
+    with suppress(FileNotFoundError), keys.open_child(role) as directory:
         _refuse_open(directory.status("."), Path(role))
         for name in directory.names():
             if not name.endswith(".pub"):
@@ -279,25 +279,24 @@ def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
                 continue
             with suppress(KeyProblemError, ValueError):
                 text, retired, called, since, until = match.groups(default="")
-                key = TrustedKey(parse_public(text), retired or until or None, called and checked_name(called), since)
+                key = TrustedKey(parse_public(text), retired or until or None, called and check_name(called), since)
                 for time in filter(None, (key.retired_at, since)):
-                    time_of(time)
+                    parse_time(time)
                 if name == f"{key.public.keyid}.pub":
                     found.append(key)
     return sorted(found, key=lambda one: (one.name, one.trusted_at or one.retired_at or "", one.public.keyid))
 
 
-# Most runs sign nothing, so imports for the private key stand where they are needed: they take 25 ms.
+# Most runs sign nothing, so the functions below import the cryptography themselves. The import takes 25 ms.
 
 
-def _generated() -> SigningKey:
+def _generate_key() -> SigningKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return SigningKey(Ed25519PrivateKey.generate())
 
 
 def _to_pem(key: SigningKey, passphrase: str | None) -> bytes:
-    """Return the bytes of a key's file: PKCS8, encrypted if there is a passphrase."""
     from cryptography.hazmat.primitives import serialization as form
 
     encryption = form.BestAvailableEncryption(passphrase.encode()) if passphrase else form.NoEncryption()

@@ -1,11 +1,11 @@
-"""The ledger: every decision of a workspace once, in order, signed, and on disk before anybody says "recorded".
+"""The ledger: all decisions of a workspace in order, each signed and on disk before it is called "recorded".
 
 <state directory>/decisions/                   0700, outside the workspace
     000001-<decision id>.json                  0600, one signed decision each
     aside/                                     files that the operator had set aside
 
-Each file is verified by itself, then against the one before it. The valid records before a break stay valid; no later
-file counts until the operator has set the broken part aside.
+Each file is verified by itself, then against the file before it. If a file is faulty, the records before it stay
+valid, but no later file counts until the operator has set the broken part aside.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from agentwatch.decisions.envelope import (
     Trust,
     UnsignedError,
     UntrustedError,
-    opened,
+    open_envelope,
     seal,
 )
 from agentwatch.decisions.errors import (
@@ -39,7 +39,7 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, time_of, verify_request
+from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, parse_time, verify_request
 from agentwatch.disk import DISK, Directory, Disk, is_open_to_others
 from agentwatch.text import quote_text
 
@@ -50,7 +50,7 @@ _NAME = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
 
 
 class ProblemKind(StrEnum):
-    """The kinds of faults of a file in the ledger or the mirror."""
+    """The faults that a file in the ledger or in the mirror can have."""
 
     DAMAGED = "damaged"
     FORGED = "forged"
@@ -76,7 +76,7 @@ _KINDS = {
 
 
 class ChainProblem(NamedTuple):
-    """A file of the ledger or the mirror that is invalid or missing, with the reason in words; `name` is foreign."""
+    """A file of the ledger or the mirror that is invalid or missing, and the reason. `name` is untrusted text."""
 
     name: str
     kind: ProblemKind
@@ -89,7 +89,7 @@ class ChainProblem(NamedTuple):
 
 
 class ChainEntry(NamedTuple):
-    """A verified decision, the name of its file, the sha256 of that file's bytes, and the id of its key."""
+    """A verified decision, with the name and the sha256 of its file, and the id of the key that signed it."""
 
     record: Record
     name: str
@@ -105,75 +105,75 @@ class Chain:
     problems: tuple[ChainProblem, ...] = ()
 
     @property
-    def broken(self) -> str | None:
-        """The reason why nothing can be added: a file that blocks the next number; None if there is none."""
+    def why_broken(self) -> str | None:
+        """The reason why no decision can be added, or None: a faulty file has the next number or a later one."""
         behind = len(self.entries) + 1
-        return next((one.message for one in self.problems if (number_in(one.name) or 0) >= behind), None)
+        return next((one.message for one in self.problems if (file_number(one.name) or 0) >= behind), None)
 
     @cached_property
     def latest(self) -> Mapping[str, ChainEntry]:
-        """The latest decision for each id; earlier ones with the same id have expired."""
+        """The latest decision for each id. Earlier decisions with the same id have expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
     @property
-    def of_attempts(self) -> Mapping[str, ChainEntry]:
-        """The latest decisions without answers to programs' requests, which only those programs get."""
+    def about_attempts(self) -> Mapping[str, ChainEntry]:
+        """The latest decisions about attempts, without the answers to requests of programs."""
         return {name: entry for name, entry in self.latest.items() if not entry.record.request}
 
-    def asked_for(self, signed_request: str) -> ChainEntry | None:
-        """Return the decision recorded for a signed request, even if expired; None if there is none."""
+    def find_by_request(self, signed_request: str) -> ChainEntry | None:
+        """Return the decision that was recorded for a signed request, even an expired one, or None."""
         return next((one for one in self.entries if one.record.signed_request == signed_request), None)
 
 
-def name_of(record: Record) -> str:
+def file_name(record: Record) -> str:
     """Return the name of a record's file in the ledger."""
     return f"{record.seq:06d}-{record.decision_id}.json"
 
 
-def number_in(name: str) -> int | None:
-    """Return the number at the beginning of a ledger file's name, None for any other name."""
+def file_number(name: str) -> int | None:
+    """Return the number at the beginning of a ledger file's name, or None for any other name."""
     match = _NAME.match(name)
     return int(match[1]) if match else None
 
 
-def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """Return the record in a file's bytes, of this workspace or any (None), and its key's id. Raise EnvelopeError or
-    RecordError."""
-    payload, keyid = opened(data, trust.signing)
+def verify_record(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
+    """Verify a file's bytes, and return the record and the id of the signing key. If `workspace_id` is None, accept
+    records of all workspaces. Raise EnvelopeError or RecordError."""
+    payload, keyid = open_envelope(data, trust.signers)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):
         raise OtherWorkspaceError(f"it is a decision about another workspace, {quote_text(record.workspace_id)}")
-    trust.require(keyid, record.created_at)
+    trust.require_trusted(keyid, record.created_at)
     verify_request(record, keyid, trust)
     return record, keyid
 
 
-def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
-    """Read and verify one file of the ledger or the mirror by itself; raise FileNotFoundError."""
+def read_entry(directory: Directory, name: str, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
+    """Read and verify one file of the ledger or the mirror. Raise FileNotFoundError if it is missing."""
     try:
-        return _entry_of(name, directory.read(name, LARGEST), trust, workspace_id)
+        return _verify_entry(name, directory.read(name, LARGEST), trust, workspace_id)
     except FileNotFoundError:
         raise
     except OSError as error:
         return ChainProblem(name, ProblemKind.UNREADABLE, f"it cannot be read: {reason(error)}")
 
 
-# Verifying takes time, so equal bytes are verified once.
+# The cache spares verifying the same bytes again.
 @lru_cache(4_096)
-def _entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
+def _verify_entry(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     try:
-        record, keyid = verified(data, trust, workspace_id)
+        record, keyid = verify_record(data, trust, workspace_id)
     except (EnvelopeError, RecordError) as error:
         return ChainProblem(name, _KINDS[type(error)], str(error))
-    # A ledger file has a number in front of the mirror's name.
-    if name not in (name_of(record), f"{record.decision_id}.json"):
-        return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {name_of(record)} under another name")
+    # The first name is that in the ledger, the second that in the mirror.
+    if name not in (file_name(record), f"{record.decision_id}.json"):
+        return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {file_name(record)} under another name")
     return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
-def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
-    """Return the chain of verified files, from the first decision to the first break."""
-    files, rank = list(files), list(trust.signing)
+def build_chain(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
+    """Return the chain of the verified files. It ends at the first file that does not follow the one before it."""
+    files, rank = list(files), list(trust.signers)
     problems = [one for one in files if isinstance(one, ChainProblem)]
     found = sorted((one for one in files if isinstance(one, ChainEntry)), key=lambda entry: entry.record.seq)
     entries, latest = list[ChainEntry](), dict[str, Record]()
@@ -189,8 +189,8 @@ def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
             kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
         elif before and rank.index(entry.keyid) < rank.index(before.keyid):
             kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
-        elif held and not held.is_expired(time_of(record.created_at)):
-            kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(held)} decided"
+        elif held and not held.is_expired(parse_time(record.created_at)):
+            kind, why = ProblemKind.DUPLICATE, f"decides again what {file_name(held)} decided"
         else:
             entries.append(entry)
             latest[record.decision_id] = record
@@ -202,8 +202,8 @@ def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
 
 
 class DecisionMade(NamedTuple):
-    """A decision in the ledger, `fresh` or recorded before; `doubt` is a disk error after recording. `undelivered` is
-    the reason why it is not delivered yet."""
+    """A decision in the ledger. `fresh` tells whether it was recorded just now. `doubt` is a disk error that came after
+    recording. `undelivered` is the reason why the decision is not in the workspace yet."""
 
     entry: ChainEntry
     fresh: bool
@@ -216,7 +216,7 @@ class DecisionMade(NamedTuple):
 
 
 class Ledger:
-    """The decisions of one workspace; several threads and processes may use it at once."""
+    """The ledger of one workspace. Several threads and processes may use it at once."""
 
     def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK):
         self.directory = state / NAME
@@ -224,8 +224,8 @@ class Ledger:
         self.disk = disk
 
     def read(self, trust: Trust) -> Chain:
-        """Return all decisions; raise LedgerError."""
-        with self._told():
+        """Return all decisions and problems of the ledger. Raise LedgerError."""
+        with self._ledger_errors():
             try:
                 directory = Directory.open(self.directory, self.disk)
             except FileNotFoundError:
@@ -234,10 +234,12 @@ class Ledger:
                 return self._read(directory, trust)
 
     def append(self, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision, and return when it is on disk; `returned` gives the return's current sha256. Raise
-        DecisionError: nothing was recorded then, unless it is an UncertainError."""
+        """Write a decision to disk, and return it with its number. `returned` gives the current sha256 of the return.
+
+        After a DecisionError nothing was recorded. Only after an UncertainError nobody can tell.
+        """
         try:
-            with Directory.make(self.directory, self.disk) as directory:
+            with Directory.open_or_make(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
                 if is_open_to_others(status):
                     raise LedgerError(
@@ -245,39 +247,38 @@ class Ledger:
                         f" yours: chmod 700 {self.directory}, then decide again"
                     )
                 with directory.locked():
-                    directory.sweep(0)
+                    directory.remove_abandoned(0)
                     return self._append(directory, draft, key, trust, returned)
         except OSError as error:
-            raise self._not_recorded(error) from error
+            raise self._not_recorded_error(error) from error
 
-    def refuse(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
-        """Call `write` under the ledger's lock, to note a refusal; if the request is recorded, return its decision.
-        Raise LedgerError, also for an OSError of `write`."""
-        with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
-            entry = self._read(directory, trust).asked_for(signed_request)
+    def note_refusal(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
+        """Call `write` under the ledger's lock, to note that a request was refused. If the request is already recorded,
+        return its decision instead. Raise LedgerError."""
+        with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
+            entry = self._read(directory, trust).find_by_request(signed_request)
             if not entry:
                 write()
             return entry
 
-    def bytes_of(self, entry: ChainEntry) -> bytes:
-        """Return the bytes of a decision's file; raise LedgerError."""
-        with self._told(), Directory.open(self.directory, self.disk) as directory:
+    def read_bytes(self, entry: ChainEntry) -> bytes:
+        """Return the bytes of a decision's file. Raise LedgerError."""
+        with self._ledger_errors(), Directory.open(self.directory, self.disk) as directory:
             return directory.read(entry.name, LARGEST)
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move invalid files, and all after the first break, to `aside/`; return their names; raise LedgerError."""
-        with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
-            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name)}
-            names = sorted(broken.intersection(directory.names()))
-            with directory.child(ASIDE, make=0o700) as aside:
+        """Move faulty files, and all files after a break, to `aside/`. Return their names. Raise LedgerError."""
+        with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
+            why_broken = {one.name for one in self._read(directory, trust).problems if file_number(one.name)}
+            names = sorted(why_broken.intersection(directory.names()))
+            with directory.open_child(ASIDE, make=0o700) as aside:
                 for name in names:
                     taken = aside.names()
                     directory.move(name, aside, next(new for n in count(1) if (new := f"{name}.{n}") not in taken))
             return names
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn errors of the disk into a LedgerError."""
+    def _ledger_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -289,31 +290,32 @@ class Ledger:
     ) -> DecisionMade:
         chain = self._read(directory, trust)
         existing = chain.latest.get(draft.decision_id)
-        if existing and not existing.record.is_expired(time_of(draft.created_at)):
+        if existing and not existing.record.is_expired(parse_time(draft.created_at)):
             if existing.record.says_the_same(draft):
                 return DecisionMade(existing, fresh=False)
             raise AlreadyDecidedError(existing.record)
-        if chain.broken:
+        if chain.why_broken:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
-            raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
+            raise LedgerError(f"not recorded: the ledger is broken: {chain.why_broken}; {what}, then decide again")
         if returned() != draft.return_sha256:
             why = "the return has changed since you looked at it; look at it again, then decide"
             raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1].sha256 if chain.entries else None
         record = replace(draft, seq=len(chain.entries) + 1, prev_sha256=before)
-        name, data = name_of(record), seal(record.to_bytes(), key)
-        # Verified as it will be read: an untrusted key must not write a record that nobody accepts.
-        entry = _entry_of(name, data, trust, self.workspace_id)
+        name, data = file_name(record), seal(record.to_bytes(), key)
+        # Verify the new file as readers will, so that no record is written that they refuse.
+        entry = _verify_entry(name, data, trust, self.workspace_id)
         if isinstance(entry, ChainProblem):
             raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
         try:
             directory.publish(name, data)
         except OSError as error:
-            return DecisionMade(entry, fresh=True, doubt=self._settled(directory, name, data, error))
+            return DecisionMade(entry, fresh=True, doubt=self._check_recorded(directory, name, data, error))
         return DecisionMade(entry, fresh=True)
 
-    def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
-        """Find out, after an error while writing, whether the decision is recorded; raise if not, or if unknown."""
+    def _check_recorded(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
+        """After an error while writing, return a warning if the decision is recorded nevertheless. Raise
+        NotRecordedError if it is not, and UncertainError if nobody can tell."""
         there = b""
         try:
             with suppress(FileNotFoundError):
@@ -324,24 +326,24 @@ class Ledger:
                 f" decision is recorded; {remedy(error)}, then decide the same again: it counts once"
             ) from error
         if there != data:
-            raise self._not_recorded(error) from error
-        # A failed sync is not repeated: the system may have dropped the data and then report success.
+            raise self._not_recorded_error(error) from error
+        # Do not sync again: the system may have dropped the data, and would then report success.
         so_far = f"recorded, but the disk reported an error behind it ({reason(error)})"
         return f"{so_far}: a power failure could lose it; {remedy(error)}"
 
-    def _not_recorded(self, error: OSError) -> NotRecordedError:
+    def _not_recorded_error(self, error: OSError) -> NotRecordedError:
         why = f"{self.directory}: {reason(error)}; {remedy(error)}, then decide again"
         return NotRecordedError(f"not recorded: {why}")
 
     def _read(self, directory: Directory, trust: Trust) -> Chain:
         found = list[ChainEntry | ChainProblem]()
         for name in sorted(directory.names()):
-            # Names with a dot are the lock, and files that are being written.
+            # Names that begin with a dot are the lock, and files that are being written.
             if name.startswith(".") or name == ASIDE:
                 continue
-            if not number_in(name):
+            if not file_number(name):
                 found.append(ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there; move it away"))
                 continue
-            with suppress(FileNotFoundError):  # set aside since the names were listed
-                found.append(read_signed(directory, name, trust, self.workspace_id))
-        return chain_of(found, trust)
+            with suppress(FileNotFoundError):  # The file was set aside after the names were listed.
+                found.append(read_entry(directory, name, trust, self.workspace_id))
+        return build_chain(found, trust)

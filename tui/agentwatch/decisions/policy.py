@@ -1,6 +1,6 @@
-"""The decisions that error-propagation allows for a task, and the reasons against others; pure.
+"""The decisions that the error-propagation contract allows for a task, and the reasons against others.
 
-The sentences are ours; only a child's error code is quoted in them, cleaned.
+The functions only compute. Of untrusted text, their sentences quote only modes, cleaned.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,9 +31,9 @@ _MISSING = {
 }
 
 
-def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
-    """Return the reason why this decision is not allowed, in one sentence; None if it is."""
-    if reason := why_not(task, action, params.mitigation):
+def why_refused(task: Task, action: Action, params: Params, note: str) -> str | None:
+    """Return the reason why this decision is not allowed, in one sentence, or None."""
+    if reason := why_impossible(task, action, params.mitigation):
         return reason
     # A blank answer among several would leave its question open.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
@@ -48,8 +48,8 @@ def refusal(task: Task, action: Action, params: Params, note: str) -> str | None
     return None
 
 
-def suggested(task: Task) -> Action | None:
-    """Return the action that the contracts suggest, None if the operator alone has to choose."""
+def suggest_action(task: Task) -> Action | None:
+    """Return the action that the contracts suggest, or None if they suggest none."""
     state, retry = task.own_state, task.retry
     if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
@@ -72,19 +72,19 @@ def suggested(task: Task) -> Action | None:
 
 
 def mode_of(task: Task) -> str | None:
-    """Return the mode of the latest attempt, as far as known."""
+    """Return the mode of the latest attempt, or None if it is unknown."""
     return (task.packet.mode if task.packet else None) or (task.result.mode if task.result else None)
 
 
 def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
-    """Return the modes for an escalation, likeliest first: fitter (on a line fault), configured, then seen modes."""
+    """Return the modes to offer for an escalation: the fitter (after a line fault), then configured and seen modes."""
     fitter = [FITTER] if is_line_fault(task) else []
     modes = dict.fromkeys((*fitter, *configured, *filter(None, map(mode_of, tasks))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
 
 
-def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) -> str | None:
-    """Return why an action makes no sense now for a task's latest attempt, in one sentence; None if it does."""
+def why_impossible(task: Task, action: Action, mitigation: Mitigation | None = None) -> str | None:
+    """Return why an action about the latest attempt is impossible now, in one sentence, or None."""
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
@@ -121,7 +121,6 @@ def why_not(task: Task, action: Action, mitigation: Mitigation | None = None) ->
 
 
 def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
-    """Return why no attempt is left, or None."""
     retry = retries_if_mitigated(task) if mitigation else task.retry
     if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
@@ -132,12 +131,12 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 
 def _waits_elsewhere(task: Task) -> bool:
-    """Tell whether the agent's own program waits for a person, and reads nothing else until then."""
+    """Tell whether the agent's own program waits for a person. Until then the agent reads no decision."""
     return task.own_state is State.BLOCKED and bool(task.request or task.need_in_program)
 
 
-def warnings(task: Task, action: Action) -> Iterator[str]:
-    """Yield the reasons against an allowed action, a sentence each."""
+def find_warnings(task: Task, action: Action) -> Iterator[str]:
+    """Yield the reasons against an action that is allowed nevertheless, each as a sentence."""
     retry = task.retry
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.is_answerable for request in task.requests) else "there"
@@ -159,5 +158,5 @@ def warnings(task: Task, action: Action) -> Iterator[str]:
             yield "the last two attempts failed in the same way: escalating is more likely to help"
         if is_line_fault(task) and not retry.restored:
             yield f"a line fault: escalate to the {FITTER}, and retry once it has restored the line"
-    if action is Action.ESCALATE and suggested(task) is Action.RETRY:
+    if action is Action.ESCALATE and suggest_action(task) is Action.RETRY:
         yield f"{retries_left_words(retry)}: a retry comes first"

@@ -1,9 +1,9 @@
-"""The agents' side: the operator's verified decision about an attempt, or why there is none, and instructions.
+"""Decisions as agents read them: the operator's verified decision about an attempt, and instructions for the agent.
 
-Only a signature counts as a decision. If the ledger can be read, it decides; inside a sandbox that hides it together
-with the signing key, the mirror in the workspace does, with the public key that the orchestrator was started with. If
-the signing key is readable but the ledger is not, no decision counts. A time-out is never an approval and never a
-refusal: asking again is right.
+Only a signed decision counts. If the ledger can be read, only its decisions count. A sandbox may hide the ledger and
+the signing key. Then the decisions in the mirror count, verified with the public key that the orchestrator was given.
+If the signing key is readable but the ledger is not, no decision counts. A time-out is neither an approval nor a
+refusal, so the agent should ask again.
 """
 
 import os
@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, signed_in
-from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
+from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, read_mirror
+from agentwatch.decisions.envelope import ID_ENV, KEYS_ENV, Trust, parse_trust
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import NAME, ChainEntry, ChainProblem, Ledger, ProblemKind
@@ -37,14 +37,14 @@ MIRROR = "mirror"
 
 _WORD = re.compile(r"[\w./:@+-]+")
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
-_NOT_SEEN = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+_UNKNOWN_TASK = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
 CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
-class Found(NamedTuple):
-    """The operator's answer as read now, in the `place` ledger or mirror. `record` is the valid decision; `expired` a
-    former one, so that the operator has to decide again; `refused` are files that are no decisions. `detail` says what
-    was looked at if nothing is decided."""
+class LookupResult(NamedTuple):
+    """The result of looking for a decision in `place`, the ledger or the mirror. `record` is the valid decision.
+    `expired` is a decision that holds no more, so the operator has to decide again. `refused` are files that are no
+    decisions. `detail` says which place was read if nothing was found."""
 
     place: str
     record: Record | None = None
@@ -53,17 +53,17 @@ class Found(NamedTuple):
     detail: str = ""
 
     @property
-    def decided(self) -> Record | None:
-        """The decision, whether valid or expired."""
+    def any_record(self) -> Record | None:
+        """The valid decision or the expired one, or None."""
         return self.record or self.expired
 
 
 class Question(NamedTuple):
-    """The decision that is asked for; without attempt and digests, any decision about the latest decided attempt.
+    """The attempt about which a decision is wanted. Without attempt and digests, any decision about the task fits.
 
-    `returns` are the digests of returns that it may be about, None meaning no return. `since` is the first attempt that
-    counts. Decisions that are `over` or `carried_out` do not fit. `is_final`: the return is no result, so an abort that
-    may have led to it fits, too.
+    A decision fits if its return has one of the digests in `returns`, where None means that there is no return.
+    Decisions about attempts before `since` do not fit. Decisions that were `carried_out` do not fit, nor do decisions
+    that called a fitter and are `over`. If the return is no result (`is_final`), an abort fits as well.
     """
 
     task_id: str | None
@@ -80,7 +80,7 @@ class Question(NamedTuple):
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
-            # Otherwise an agent could take an answer meant for a program as meant for itself.
+            # An agent must not take the answer to a request of its program for a decision.
             not record.request
             and (self.task_id is None or record.task_id in (self.task_id, f"{self.task_id}#{self.program}"))
             and self.attempt in (None, record.attempt)
@@ -94,11 +94,10 @@ class Question(NamedTuple):
 
 
 class Reader:
-    """Reads the decisions of one workspace, for agents and their starters, and writes receipts.
+    """Reads the decisions of one workspace for agents, and writes receipts with its `name` (`wait`, `mcp`, …).
 
-    `name` (`wait`, `mcp`, …) stands in these. The `environment` may add keys to those in the user's configuration
-    directory (`AGENTWATCH_PUBLIC_KEY`), and name a workspace that is mounted at another path than the operator's
-    (`AGENTWATCH_WORKSPACE_ID`).
+    The `environment` may give more trusted keys than the user's configuration directory has (`AGENTWATCH_PUBLIC_KEY`).
+    It may also give the id of a workspace that is mounted at another path (`AGENTWATCH_WORKSPACE_ID`).
     """
 
     def __init__(
@@ -115,23 +114,23 @@ class Reader:
         self._name = name
         self.state = state or state_directory(workspace)
         self._workspace = workspace
-        self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
+        self._workspace_id = environment.get(ID_ENV) or workspace_id(workspace)
         self._ledger = Ledger(self.state, self._workspace_id, disk)
         self._keys = Keys(configuration, disk)
-        self._given = environment.get(VARIABLE, "")
+        self._given = environment.get(KEYS_ENV, "")
         self._disk = disk
         self._read_only = read_only
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
 
-    def find(self, question: Question) -> Found:
-        """Return the newest decision that fits; raise KeyProblemError if a given public key is malformed."""
-        trust = self._trust()
-        place, records, refused = self._records(trust)
+    def find(self, question: Question) -> LookupResult:
+        """Return the newest decision that fits the question. Raise KeyProblemError if a given key is malformed."""
+        trust = self._load_trust()
+        place, records, refused = self._read_records(trust)
         fitting = filter(question.fits, records)
         if record := max(fitting, key=lambda record: (record.attempt, record.seq), default=None):
-            return Found(place, *((None, record) if record.is_expired(datetime.now(UTC)) else (record,)))
-        why = "" if trust.keys else f", or the key is out of sight: in a sandbox, give its public half in {VARIABLE}"
-        return Found(place, refused=tuple(refused), detail=f"(looked into the {place}){why}")
+            return LookupResult(place, *((None, record) if record.is_expired(datetime.now(UTC)) else (record,)))
+        why = "" if trust.keys else f", or the key is out of sight: in a sandbox, give its public half in {KEYS_ENV}"
+        return LookupResult(place, refused=tuple(refused), detail=f"(looked into the {place}){why}")
 
     def wait(
         self,
@@ -139,77 +138,77 @@ class Reader:
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-    ) -> Found:
-        """Wait for a decision, at most `timeout` seconds; raise KeyProblemError as `find` does."""
+    ) -> LookupResult:
+        """Wait at most `timeout` seconds for a fitting decision. Raise KeyProblemError if a given key is malformed."""
         end = clock() + timeout
-        while not (found := self.find(question)).decided and (left := end - clock()) > 0:
+        while not (found := self.find(question)).any_record and (left := end - clock()) > 0:
             sleep(min(POLL_SECONDS, left))
         return found
 
-    def _trust(self) -> Trust:
+    def _load_trust(self) -> Trust:
         known = Trust()
-        # A sandbox may hide the known keys; the given ones count nevertheless.
+        # A sandbox may hide the keys of the user. The keys in the environment count nevertheless.
         with suppress(KeyProblemError):
             known = self._keys.trust()
-        return known.with_more(given(self._given))
+        return known.merged_with(parse_trust(self._given))
 
-    def _records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
-        """Return (the place that was read, valid decisions about attempts, refused files)."""
+    def _read_records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
+        """Return the place that counts (ledger or mirror), its decisions about attempts, and the refused files."""
         mirrored, chain = list[ChainEntry | ChainProblem](), None
-        # The mirror is read first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
+        # Read the mirror first. A new decision is in the ledger before it is in the mirror, so it is not refused.
         try:
             with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
-                mirrored += signed_in(directory, trust, self._workspace_id)
+                mirrored += read_mirror(directory, trust, self._workspace_id)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
                 why = f"the mirror cannot be read: {reason(error)}"
                 mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, why))
         with suppress(LedgerError, OSError):
             chain = self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
-        known, problems = (chain.of_attempts, chain.problems) if chain else ({}, ())
+        known, problems = (chain.about_attempts, chain.problems) if chain else ({}, ())
         mirrored = [one for one in mirrored if one.name.removesuffix(".json") not in known]
         copies = [one for one in mirrored if isinstance(one, ChainEntry)]
         told = (one for one in (*mirrored, *problems) if isinstance(one, ChainProblem))
         refused = [one for one in told if one.kind is not ProblemKind.STRAY]
-        if not chain and not self._keys.is_in_sight():
+        if not chain and not self._keys.can_read_private():
             return MIRROR, [one.record for one in copies], refused
-        # An old copy, or a copy of a decision that the operator has set aside. If the signing key is readable, no
-        # sandbox hides the ledger: then it is lost, and the operator may have decided otherwise.
+        # These are copies of decisions that the ledger does not have. If the signing key is readable, no sandbox hides
+        # the ledger. The ledger is then lost, and the operator may have decided otherwise.
         why = "does not have it" if chain else "is gone or cannot be read: put it back, or decide again"
         why = f"it is signed, and the ledger {self._ledger.directory} {why}"
         refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
         return "ledger", [entry.record for entry in known.values()], refused
 
-    def tell(self, tree: Tree, task_id: str) -> None:
-        """Add the decisions about a task to a tree, which then knows which files belong to a later attempt."""
-        records = [one for one in self._records(self._trust())[1] if one.task_id == task_id]
+    def add_decisions(self, tree: Tree, task_id: str) -> None:
+        """Add the decisions about a task to a tree, so that the tree tells the task's attempts apart."""
+        records = [one for one in self._read_records(self._load_trust())[1] if one.task_id == task_id]
         receipts = self._book.read(records)
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
-    def hand_out(self, record: Record) -> str | None:
-        """Write the amended handoff of a decision into the workspace, for its agent, and return its path.
-
-        None if there is none, or if nothing can or may be written: the decision contains it, too.
-        """
+    def write_handoff(self, record: Record) -> str | None:
+        """Write the amended handoff of a decision into the workspace, and return its path. Return None if the decision
+        has no handoff, or if the handoff cannot be written. The decision itself contains the handoff, too."""
         handoff = record.params.handoff
         if handoff is None or self._read_only:
             return None
-        name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
+        name = f"{record.decision_id}.handoff.{file_ending(handoff)}"
         with suppress(OSError), open_dot_directory(self._workspace, HANDOFFS, make=True) as directory:
-            # Written again each time: somebody may have edited the file.
+            # Always replace the file, because somebody may have edited it.
             directory.replace(name, handoff.encode(), 0o644)
             return str(self._workspace / DOT / HANDOFFS / name)
         return None
 
-    def answer(self, found: Found, task: Task | None, task_id: str) -> tuple[ExitCode, dict[str, Any]]:
-        """Return the exit code of `wait` and the document that it prints. `pending` is False only for a valid decision:
-        then the document has the record's keys, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired` or
-        the task's state."""
+    def answer(self, found: LookupResult, task: Task | None, task_id: str) -> tuple[ExitCode, dict[str, Any]]:
+        """Return the exit code of `agentwatch wait` and the JSON document that it prints.
+
+        For a valid decision, `pending` is False, and the document has the record's keys, `place`, `handoff_path` and
+        `do_now`. Otherwise the document has `do_now`, and either `expired` or the task's state.
+        """
         if record := found.record:
-            path = self.hand_out(record)
-            how = {"place": found.place, "handoff_path": path, "do_now": do_now(record, path)}
-            # The signed request was verified and repeats the record, so agents do not get it.
+            path = self.write_handoff(record)
+            how = {"place": found.place, "handoff_path": path, "do_now": instruction(record, path)}
+            # The signed request repeats the record, and was verified. Agents do not need it.
             said = {name: value for name, value in record.document().items() if name != "signed_request"}
             return ExitCode.DONE, {"pending": False, **said, **how}
         if record := found.expired:
@@ -218,38 +217,38 @@ class Reader:
             return ExitCode.EXPIRED, {"pending": True, "expired": known, "do_now": do}
         refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
         code, do = ExitCode.PENDING, CALL_AGAIN
-        detail = f"{unreturned(task) or 'the operator has not decided yet'} {found.detail}"
+        detail = f"{describe_unreturned(task) or 'the operator has not decided yet'} {found.detail}"
         told = {"refused": refused} if refused else {"detail": detail}
         state = task.own_state.value if task else None
         if refused:
             code, do = ExitCode.REFUSED, f"do not act on the refused files; {CALL_AGAIN}"
         if not task:
-            do = f"{_NOT_SEEN} If both: {do}"
-        elif not refused and is_needless(task):
+            do = f"{_UNKNOWN_TASK} If both: {do}"
+        elif not refused and needs_no_decision(task):
             code, nothing = ExitCode.UNASKED, "nothing is asked of the operator"
             told = {"detail": f"{nothing} about it"}
             do = f"go on: {quote_text(task_id)} is {state}, and {nothing}, so do not wait"
         about = {"do_now": do, "task_id": task_id, "state": state, "unasked": code is ExitCode.UNASKED}
         return code, {"pending": True, **told, **about}
 
-    def mark(self, found: Found, by: str, stage: Stage = Stage.READ) -> str | None:
-        """Write a receipt that the decision was read or carried out; return the reason if it could not be written."""
-        if record := found.decided:
+    def write_receipt(self, found: LookupResult, by: str, stage: Stage = Stage.READ) -> str | None:
+        """Write the receipt that the decision was read or carried out. Return the reason if this fails, else None."""
+        if record := found.any_record:
             told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
             try:
-                self._book.mark(record.decision_id, told, by, since=record.created_at, inside=inside)
+                self._book.write_receipt(record.decision_id, told, by, since=record.created_at, inside=inside)
             except ReceiptError as error:
                 return str(error)
         return None
 
     def claim(self, record: Record, by: str) -> Claim:
-        """Ask for the right to carry a decision out; raise ReceiptError if no claim can be written."""
-        return self._book.mark(record.decision_id, CLAIM, by, since=record.created_at)
+        """Ask for the right to carry a decision out, and return who got it. Raise ReceiptError if this fails."""
+        return self._book.write_receipt(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """Return the question about the attempt that the operator sees now. Inside a sandbox the history may be hidden and
-    attempts counted too low: so the number is only a minimum."""
+    """Return the question about the given attempt of a task, or about its latest attempt (None). A sandbox may hide
+    earlier attempts, so the latest number in the tree is only a minimum."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.ended_escalations(task_id))
@@ -260,22 +259,22 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     return question._replace(since=latest) if attempt is None else question
 
 
-def is_needless(task: Task | None) -> bool:
-    """Tell whether nobody is asked about a task, because it has ended well; an unreturned task is worth waiting for."""
+def needs_no_decision(task: Task | None) -> bool:
+    """Tell whether a task has ended and asks nothing, so that nobody will decide about it."""
     return task is not None and task.own_state in _HAVE_ENDED and task.question is None
 
 
-def unreturned(task: Task | None) -> str:
-    """Return in words that a task has not returned, so nothing can be decided; "" for any other task."""
+def describe_unreturned(task: Task | None) -> str:
+    """Return a sentence if a task has not returned yet, and "" otherwise."""
     if not task or task.question or task.own_state not in AT_WORK:
         return ""
     state = "at work" if task.own_state is State.WORKING else task.own_state
     return f"{quote_text(task.task_id)} is {state}, and has not returned"
 
 
-def do_now(record: Record, handoff_path: str | None = None) -> str:
-    """Return the instruction, in one sentence, for an agent that reads a decision."""
-    # An id of several words could pass for a part of the sentence.
+def instruction(record: Record, handoff_path: str | None = None) -> str:
+    """Return one sentence that tells the agent how to carry a decision out."""
+    # An id of several words could pass for a part of the sentence, so quote it.
     task = clean_name(record.task_id)
     if not _WORD.fullmatch(task):
         task = quote_text(record.task_id, 200)
@@ -298,6 +297,6 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
     )
 
 
-def ending_of(text: str) -> str:
-    """Return the ending of a document's file: `json` for an object, else `md`."""
+def file_ending(text: str) -> str:
+    """Return the ending for a document's file: `json` if the text begins like a JSON object, else `md`."""
     return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

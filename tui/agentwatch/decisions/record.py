@@ -1,6 +1,6 @@
-"""Signed records: a decision as stored in the ledger, and an operator's request to a host to record one.
+"""Records that are signed: a decision in the ledger, and an operator's request that a host record a decision.
 
-Equal records have equal bytes, and only those bytes are accepted, because signatures and the chain cover bytes.
+Signatures cover bytes. So equal records have equal bytes, and only these bytes are accepted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import pydantic.dataclasses
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, opened, seal, signer_of
+from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, open_envelope, seal, signer_of
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.delegation.decision import (
     OF_REQUESTS,
@@ -32,53 +32,53 @@ from agentwatch.delegation.decision import (
 from agentwatch.text import quote_text
 
 VERSION = 1
-# The version of a record that answers a program's request: it has two more keys, `request` and `params.rule`.
+# The version of a record that answers a program's request. It also has the keys `request` and `params.rule`.
 _OF_REQUEST = 2
-# The version of a record that an operator signed elsewhere: one of the two before, with the signed request.
+# The version of a record that an operator on another machine asked for. It also has the key `signed_request`.
 _OF_SIGNED = 3
 
-# The longest validity of an answer: later its asker does not wait any more, and nobody remembers the question.
+# The longest validity of an answer to a program's request. Programs do not wait longer.
 ANSWER_LIFETIME = timedelta(minutes=10)
 AHEAD = timedelta(minutes=2)  # an operator's clock may be ahead of the host's by this
 
-# Bytes of a record: a handoff of the largest file that is read fits, even with every character escaped.
+# The most bytes of a record. The largest handoff fits in, even if every character is escaped.
 LARGEST = 2 * 1024 * 1024
-# Bytes of a record of version 3, which also holds all of it in the envelope that the operator's key signed.
+# The most bytes of a record of version 3, which also holds the signed request of about the same size, in base64.
 LARGEST_SIGNED = LARGEST + LARGEST * 4 // 3 + 4096
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _STRICT = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
-# The keys that only the host knows, with their placeholders in a signed request.
+# The keys that only the host can fill in, with their placeholders in a signed request.
 _OF_HOST = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
 _OPTIONAL = ("after", "request", "signed_request")  # keys that only some records have
-# Keys that the tree takes over unchanged.
+# Keys of a record that a decision in the tree has, too.
 _OF_DECISION = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
 
 
-def written(time: datetime) -> str:
-    """Return a time (aware) in the form of records: UTC, whole seconds."""
+def format_time(time: datetime) -> str:
+    """Return an aware time as text in the form of records: UTC, in whole seconds."""
     return time.astimezone(UTC).strftime(_TIME)
 
 
-def time_of(text: str) -> datetime:
-    """Return the time in a text made by `written`; raise ValueError for other texts."""
+def parse_time(text: str) -> datetime:
+    """Return the time in a text that `format_time` made. Raise ValueError for other texts."""
     with suppress(ValueError):
         time = datetime.fromisoformat(text).replace(tzinfo=UTC)
-        if written(time) == text:
+        if format_time(time) == text:
             return time
     raise ValueError("not a time in UTC such as 2030-01-01T00:00:00Z")
 
 
 Name = Annotated[str, Field(min_length=1)]
-# Larger numbers than 2^53 - 1 do not fit into every JSON reader's numbers.
+# Many JSON readers cannot hold numbers larger than 2^53 - 1.
 Positive = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 DecisionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-Time = Annotated[str, AfterValidator(lambda text: written(time_of(text)))]
+Time = Annotated[str, AfterValidator(lambda text: format_time(parse_time(text)))]
 
 
 class Mitigation(StrEnum):
-    """A material mitigation by error-propagation: it earns a second retry."""
+    """A material mitigation under the error-propagation contract. It earns a second retry."""
 
     CHANGED_INPUTS = "changed_inputs"
     REDUCED_SCOPE = "reduced_scope"
@@ -87,7 +87,7 @@ class Mitigation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The operator's answer; `question` is None if there is only one thing to answer."""
+    """The operator's answer to a question. `question` is None if there is only one thing to answer."""
 
     question: str | None
     answer: str
@@ -95,8 +95,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a decision; `handoff` (amended) and `report` (final error report) are texts. `rule` is the rule
-    that allows further requests for the rest of the asking session."""
+    """The parameters of a decision. `handoff` is the text of the amended handoff, and `report` that of the final error
+    report. `rule` allows similar calls for the rest of the session that asks."""
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
@@ -108,7 +108,7 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The request that is answered: who asked it, where, and the sha256 (hex) of the exact input shown."""
+    """The request of a program that a record answers, with the sha256 (hex) of the exact input that was shown."""
 
     program: Name
     session: Name
@@ -118,10 +118,10 @@ class Asked:
 
 
 class Subject(NamedTuple):
-    """The subject of a decision: one attempt, with the sha256 of the handoff and the return that were looked at.
+    """The subject of a decision: one attempt, with the sha256 of the handoff and of the return that the operator saw.
 
-    `after` is the id of an earlier decision about this attempt that called a fitter, once that fitter has ended. For a
-    `request`, task and attempt only say where it came up, and there are no digests of theirs.
+    If an earlier decision about this attempt called a fitter that has ended, `after` is the id of that decision. If the
+    subject is a `request`, task and attempt only say where the request came up, and the digests are None.
     """
 
     workspace_id: str
@@ -134,11 +134,11 @@ class Subject(NamedTuple):
 
     @property
     def decision_id(self) -> str:
-        """The id that follows from the subject: one attempt has one decision; raises RecordError."""
+        """The id of the decision, computed from the subject. Raises RecordError if the subject cannot be written."""
         try:
             if asked := self.request:
                 return make_request_id(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
-            spelled = compact([*self[: 6 if self.after else 5]])
+            spelled = to_json([*self[: 6 if self.after else 5]])
             return hashlib.sha256(spelled.encode()).hexdigest()[:32]
         except ValueError as error:
             raise RecordError("an id holds half a character, which cannot be written") from error
@@ -146,11 +146,11 @@ class Subject(NamedTuple):
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_STRICT)
 class Record:
-    """One decision as it is signed, made by `draft_of` and numbered by its ledger. Times are UTC,
-    `2030-01-01T00:00:00Z`; `expires_at` is None for unlimited validity. `seq` counts the decisions of a workspace from
-    1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, and `request`, in
-    versions 2 and 3, are written only if present. `signed_request`, in version 3 only, is the text of the envelope in
-    which an operator asked a host for this record."""
+    """One decision as it is signed. Times are UTC, like `2030-01-01T00:00:00Z`. `expires_at` is None if the decision
+    never expires. `seq` counts the decisions of a workspace from 1. `prev_sha256` is the sha256 of the previous
+    decision's file, None for the first decision. `after` is the id of an earlier decision about the same attempt, whose
+    fitter has ended. `request` is the program's request that is answered. `signed_request` is the envelope in which an
+    operator asked a host for this record. The last three are written only if they are present."""
 
     version: Annotated[int, Field(ge=VERSION, le=_OF_SIGNED)]
     workspace_id: Name
@@ -192,7 +192,7 @@ class Record:
         return self
 
     def _check_answer(self, asked: Asked) -> None:
-        """Check that nothing in an answer to a request can pass for a decision about an attempt."""
+        """Raise ValueError if an answer to a request could pass for a decision about an attempt."""
         if not {self.handoff_sha256, self.return_sha256, self.after} <= {None}:
             raise ValueError("an answer to a request is about no handoff and no return")
         is_permission = asked.kind is RequestKind.PERMISSION
@@ -200,7 +200,7 @@ class Record:
             raise ValueError(f"a {asked.kind} cannot be decided with {self.action}")
         if self.note and self.action is not Action.DENY:
             raise ValueError(f"the words of a note belong to {Action.DENY}, not to {self.action}")
-        if self.expires_at is None or time_of(self.expires_at) - time_of(self.created_at) > ANSWER_LIFETIME:
+        if self.expires_at is None or parse_time(self.expires_at) - parse_time(self.created_at) > ANSWER_LIFETIME:
             raise ValueError("an answer to a request expires within ten minutes")
 
     @property
@@ -208,15 +208,15 @@ class Record:
         return Subject(**{name: getattr(self, name) for name in Subject._fields})
 
     def is_expired(self, now: datetime) -> bool:
-        """Tell whether it has expired at a time (aware)."""
-        return self.expires_at is not None and now >= time_of(self.expires_at)
+        """Tell whether the decision has expired at an aware time."""
+        return self.expires_at is not None and now >= parse_time(self.expires_at)
 
     def says_the_same(self, other: Record) -> bool:
-        """Tell whether both decide the same, whoever decided and when."""
+        """Tell whether both records have the same action, parameters and note."""
         return (self.action, self.params, self.note) == (other.action, other.params, other.note)
 
     def document(self) -> dict[str, Any]:
-        """Return the record as JSON values, keys in their order."""
+        """Return the record as a JSON object. The order of its keys is fixed."""
         absent: dict[str, Any] = {name: True for name in _OPTIONAL if getattr(self, name) is None}
         if not self.request:
             absent["params"] = {"rule"}
@@ -224,9 +224,9 @@ class Record:
         return document
 
     def to_bytes(self) -> bytes:
-        """Return the only accepted spelling; raise RecordError if there is none or it is too large."""
+        """Return the bytes that are signed. Raise RecordError if they are too many, or if a text cannot be encoded."""
         try:
-            data = compact(self.document()).encode()
+            data = to_json(self.document()).encode()
         except ValueError as error:
             raise RecordError("it holds half a character, which cannot be written; remove it") from error
         largest = LARGEST if self.signed_request is None else LARGEST_SIGNED
@@ -242,7 +242,7 @@ def _version_of(request: Asked | None, signed_request: str | None) -> int:
     return _OF_SIGNED if signed_request is not None else VERSION if request is None else _OF_REQUEST
 
 
-def draft_of(
+def make_draft(
     subject: Subject,
     action: Action,
     params: Params,
@@ -253,7 +253,7 @@ def draft_of(
     expires_at: datetime | None = None,
     signed_request: str | None = None,
 ) -> Record:
-    """Return a new decision, as if it were the first; raise RecordError if it is invalid."""
+    """Return a new record, numbered as if it were the ledger's first. Raise RecordError if it is invalid."""
     try:
         return Record(
             version=_version_of(subject.request, signed_request),
@@ -265,35 +265,35 @@ def draft_of(
             params=params,
             note=note,
             operator=operator,
-            created_at=written(created_at),
-            expires_at=written(expires_at) if expires_at else None,
+            created_at=format_time(created_at),
+            expires_at=format_time(expires_at) if expires_at else None,
             signed_request=signed_request,
         )
     except ValidationError as error:
-        raise RecordError(in_words(error)) from error
+        raise RecordError(error_words(error)) from error
 
 
 def parse(data: bytes) -> Record:
-    """Return the record with exactly these bytes; raise RecordError for any others."""
+    """Return the record that has exactly these bytes. Raise RecordError if none has."""
     if len(data) > LARGEST_SIGNED:
         raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
     try:
         record = _ADAPTER.validate_json(data)
     except ValidationError as error:
-        raise RecordError(in_words(error)) from error
-    # JSON has many spellings of one value; accepting only one leaves no ambiguity.
+        raise RecordError(error_words(error)) from error
+    # JSON can spell one value in many ways. Only the spelling of `to_bytes` is accepted.
     if record.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
     return record
 
 
-def compact(value: object) -> str:
+def to_json(value: object) -> str:
     """Return JSON without white space or unneeded escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def in_words(error: ValidationError) -> str:
-    """Return the first error in words, without the value, which may be foreign."""
+def error_words(error: ValidationError) -> str:
+    """Return the first validation error in words, without the faulty value, which may be untrusted text."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     if place == "version":
@@ -302,47 +302,48 @@ def in_words(error: ValidationError) -> str:
 
 
 class SignedRequest(NamedTuple):
-    """The decision that an operator on another machine signs. `host` is the key id of the host that is asked, which may
-    record this until `record_by`, a time as in a record. `asked` is the record that it is to make; its number,
-    predecessor and operator are placeholders, because only the host knows them. Its time is the host's time at signing,
-    as the operator knew it."""
+    """An operator's signed request that a host record a decision. `host` is the id of the host's key. The host may
+    record the decision until `record_by`. `asked` is the wanted record. Only the host knows its number, its predecessor
+    and the operator's name, so these are placeholders. The record's time is the host's clock at the time of signing."""
 
     host: str
     record_by: str
     asked: Record
 
     def to_bytes(self) -> bytes:
-        """Return the only accepted spelling; raise RecordError if there is none."""
+        """Return the bytes that are signed. Raise RecordError if a text cannot be encoded."""
         said = {name: value for name, value in self.asked.document().items() if name not in _OF_HOST}
-        return compact({"version": VERSION, "host": self.host, "record_by": self.record_by, **said}).encode()
+        return to_json({"version": VERSION, "host": self.host, "record_by": self.record_by, **said}).encode()
 
 
-def sign(request: SignedRequest, key: SigningKey) -> str:
-    """Return the text of the envelope for the host; raise RecordError if no host would read it."""
+def sign_request(request: SignedRequest, key: SigningKey) -> str:
+    """Sign a request and return the text of its envelope. Raise RecordError if no host would accept it."""
     data = request.to_bytes()
     _parse_request(data)
     return seal(data, key, REQUEST_TYPE).decode("ascii")
 
 
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
-    """Return a signed request and the id of its key, trusted now or formerly; raise EnvelopeError or RecordError."""
-    data, keyid = opened(text.encode(errors="replace"), trust.asking, REQUEST_TYPE)
+    """Verify the envelope of a request. Return the request and the id of its key, which may be trusted no more. Raise
+    EnvelopeError or RecordError."""
+    data, keyid = open_envelope(text.encode(errors="replace"), trust.requesters, REQUEST_TYPE)
     return _parse_request(data), keyid
 
 
 def verify_request(record: Record, keyid: str, trust: Trust) -> None:
-    """Check that an operator asked for a record that a host has signed; raise as `read_request` does."""
+    """Check that a record is what the operator asked the host for, if the record has a signed request. Raise
+    EnvelopeError or RecordError."""
     if record.signed_request is None:
         return
-    request, operator = read_request(record.signed_request, trust)
-    trust.require(operator, record.created_at)
-    if request.host != keyid:
+    signed, operator = read_request(record.signed_request, trust)
+    trust.require_trusted(operator, record.created_at)
+    if signed.host != keyid:
         raise RecordError("it was signed for another host")
-    said = request.asked.document()
+    said = signed.asked.document()
     said |= {name: getattr(record, name) for name in (*_OF_HOST, "created_at", "signed_request")}
     if record.document() != said:
         raise RecordError("the host has recorded something else than was signed for it")
-    if not time_of(request.asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(request.record_by):
+    if not parse_time(signed.asked.created_at) - AHEAD <= parse_time(record.created_at) <= parse_time(signed.record_by):
         raise RecordError("it was recorded before it was signed, or when its time was over")
 
 
@@ -350,11 +351,11 @@ def _parse_request(data: bytes) -> SignedRequest:
     try:
         document = json.loads(data)
         version, host, record_by = (document.pop(name) for name in ("version", "host", "record_by"))
-        time_of(record_by)
+        parse_time(record_by)
         own = _OF_HOST | {"version": _OF_REQUEST if "request" in document else version}
-        request = SignedRequest(host, record_by, _ADAPTER.validate_json(compact(document | own)))
+        request = SignedRequest(host, record_by, _ADAPTER.validate_json(to_json(document | own)))
     except ValidationError as error:
-        raise RecordError(in_words(error)) from error
+        raise RecordError(error_words(error)) from error
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise RecordError("it asks for no decision") from error
     if request.to_bytes() != data:
@@ -365,7 +366,7 @@ def _parse_request(data: bytes) -> SignedRequest:
 
 
 class AlreadyDecidedError(DecisionError):
-    """Somebody decided this attempt before; `existing` is the valid decision."""
+    """The attempt or request was decided before. `existing` is the decision that holds."""
 
     exit_code = 6
 
@@ -379,19 +380,19 @@ class AlreadyDecidedError(DecisionError):
 # Answers to requests
 
 
-def asked_of(request: Request) -> Asked:
-    """Return the request in the form of a record."""
+def to_asked(request: Request) -> Asked:
+    """Return a request in the form that a record has for it."""
     return Asked(request.source, request.session_id, request.nonce, request.kind, request.input_sha256)
 
 
-def answers(record: Record, request: Request) -> bool:
-    """Tell whether a verified record answers exactly this request in a way that it accepts."""
-    is_its_own = record.request == asked_of(request) and record.decision_id == request.request_id
-    return is_its_own and not refusal(request, record.action, record.params, record.note)
+def is_answer_to(record: Record, request: Request) -> bool:
+    """Tell whether a verified record answers exactly this request, with an answer that the request takes."""
+    is_its_own = record.request == to_asked(request) and record.decision_id == request.request_id
+    return is_its_own and not why_unanswerable(request, record.action, record.params, record.note)
 
 
-def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
-    """Return why a request does not take this answer, in one sentence; None if it does."""
+def why_unanswerable(request: Request, action: Action, params: Params, note: str = "") -> str | None:
+    """Return why a request does not take this answer, in one sentence, or None."""
     if action not in request.actions:
         taken = " and ".join(request.actions)
         why = f": {request.why_not}" if request.why_not else ""
@@ -400,10 +401,10 @@ def refusal(request: Request, action: Action, params: Params, note: str = "") ->
         return "no words get to the program with this: leave them out"
     if params.rule is not None and params.rule not in request.rules:
         return f"{quote_text(params.rule)} is none of the rules that it offers"
-    return _unanswered(request, params) if action is Action.ANSWER else None
+    return _why_incomplete(request, params) if action is Action.ANSWER else None
 
 
-def _unanswered(request: Request, params: Params) -> str | None:
+def _why_incomplete(request: Request, params: Params) -> str | None:
     asked = {query.question: query for query in request.queries}
     if len(asked) != len(request.queries):
         return "it asks the same question twice, so no answer would be clear: answer it in its program"
@@ -420,13 +421,13 @@ def _unanswered(request: Request, params: Params) -> str | None:
 
 
 def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") -> Decision:
-    """Return a record of the ledger as the tree's decision."""
+    """Return a record as the decision that the tree shows. `waits` is the reason why it is not delivered yet."""
     params, same = record.params, {name: getattr(record, name) for name in _OF_DECISION.split()}
     return Decision(
         **same,
-        at=time_of(record.created_at).timestamp(),
+        at=parse_time(record.created_at).timestamp(),
         receipts=receipts,
-        expires_at=time_of(record.expires_at).timestamp() if record.expires_at else None,
+        expires_at=parse_time(record.expires_at).timestamp() if record.expires_at else None,
         mode=params.mode,
         mitigation=params.mitigation and params.mitigation.value,
         answers=tuple(one.answer for one in params.answers),

@@ -1,7 +1,7 @@
-"""The operator's side: decide, deliver, and follow the stages, wherever the ledger is.
+"""Decisions as the operator makes them: record a decision, deliver it, and follow what becomes of it.
 
-`DecisionService` makes a draft of a decision and records it in this machine's ledger; its subclass for a host asks the
-host instead. `DecisionWatcher` reports changes to a running monitor.
+`DecisionService` records decisions in the ledger of this machine. Its subclass for a host asks the host to record them.
+`DecisionWatcher` reports changes to a running monitor.
 """
 
 import getpass
@@ -24,9 +24,9 @@ from agentwatch.decisions.delivery import (
     Mirror,
     ReceiptBook,
     ReceiptError,
-    differing,
-    forged,
-    mirror_missing,
+    deliver_missing,
+    find_differences,
+    forgery_finding,
 )
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import (
@@ -43,12 +43,12 @@ from agentwatch.decisions.record import (
     Params,
     Record,
     Subject,
-    asked_of,
     decision_of,
-    draft_of,
-    refusal,
-    time_of,
-    written,
+    format_time,
+    make_draft,
+    parse_time,
+    to_asked,
+    why_unanswerable,
 )
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Request, RequestStage, Stage
 from agentwatch.delegation.events import Decided, Event, Gone, Unreadable
@@ -57,20 +57,20 @@ from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, system_name
 from agentwatch.state import state_directory, workspace_id
 
-# The time for which a decision that asks for work is valid: after longer, the workspace may have changed. An agent that
-# asks later is told so, and the operator can decide the same attempt again.
+# The validity of a decision that asks for work. After a longer time, the workspace may have changed. An agent that asks
+# later reads that the decision has expired, and the operator can decide about the attempt again.
 LIFETIME = timedelta(days=7)
 
 _OURSELVES = "agentwatch"
 _MOST_FORGED = 1_000  # files of the mirror that are reported
-_LOOK_SECONDS = 30.0  # between two looks at the mirror if no directory has changed
+_LOOK_SECONDS = 30.0  # between two checks of the mirror if no directory has changed
 
 
 class DecisionService:
-    """The decisions of one workspace, made by an operator and valid for `lifetime`; for any thread.
+    """Makes the operator's decisions in one workspace, each valid for `lifetime`. Any thread may use it.
 
-    It signs with the key of one configuration directory, unlocked once; `passphrase` is asked if that is encrypted.
-    If `read_only`, nothing is written into the workspace.
+    Decisions are signed with the key of one configuration directory. `passphrase` is called once if the key is
+    encrypted. If `read_only`, nothing is written into the workspace.
     """
 
     answer_lifetime = ANSWER_LIFETIME
@@ -103,28 +103,28 @@ class DecisionService:
 
     @property
     def unreachable(self) -> str | None:
-        """The reason why nothing can be decided now, a sentence; None if it can."""
+        """A sentence that says why nothing can be decided now, or None."""
         return None
 
     def now(self) -> datetime:
-        """Return the current time (aware) on the ledger's machine."""
+        """Return the current aware time on the machine of the ledger."""
         return datetime.now(UTC)
 
     # The key
 
     def why_locked(self) -> str | None:
-        """Return the reason why the next decision needs a passphrase, None if it needs none; raise KeyProblemError."""
+        """Return a sentence if the next decision needs a passphrase, else None. Raise KeyProblemError."""
         with suppress(KeyMissingError):
             if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
         return None
 
     def unlock(self, passphrase: str) -> None:
-        """Load the encrypted key, for this and the next decisions; raise KeyProblemError."""
+        """Load the encrypted key for this and all later decisions. Raise KeyProblemError."""
         self._signing = self.keys.load(lambda: passphrase)
 
     def key(self) -> SigningKey:
-        """Return the signing key; the first decision makes it; raise KeyProblemError."""
+        """Return the signing key, and make it before the first decision. Raise KeyProblemError."""
         try:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
@@ -140,7 +140,7 @@ class DecisionService:
     # Deciding
 
     def subject(self, task: Task) -> Subject:
-        """Return the subject of a decision: a task's latest attempt as seen now; call it when the dialog opens."""
+        """Return a task's latest attempt, as it is now, as the subject of a decision."""
         latest = task.latest
         over = [one.decision_id for one in latest.decisions if one.over]
         return Subject(
@@ -161,12 +161,11 @@ class DecisionService:
         returned: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record a decision that the policy allows, then deliver it; raise DecisionError. `returned` gives the current
-        sha256 of the return."""
+        """Record a decision and deliver it. `returned` gives the current sha256 of the return. Raise DecisionError."""
         now = self.now()
-        # Nobody works on an ended task, so its decision never meets a changed workspace.
+        # Nobody works on an ended task any more, so a decision that ends it need not expire.
         ends = None if action in ENDING else now + self.lifetime
-        draft = draft_of(
+        draft = make_draft(
             subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
         )
         return self.record(draft, returned)
@@ -182,24 +181,25 @@ class DecisionService:
         gone: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record the answer to a request as shown at a task and attempt; raise DecisionError. `gone` gives the reason,
-        in a sentence, why nobody waits for the answer any more."""
+        """Record the answer to a request. Task and attempt say where the request was shown. `gone` returns a sentence
+        if nobody waits for the answer any more. Raise DecisionError."""
         now = self.now()
-        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        # Records have whole seconds; the request's time limit has fractions.
+        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=to_asked(request))
+        # A record's time has whole seconds, so the request's time limit is rounded up.
         until = math.inf if request.until is None else math.ceil(request.until)
         ends = datetime.fromtimestamp(min(until, (now + self.answer_lifetime).timestamp()), UTC)
-        draft = draft_of(
+        draft = make_draft(
             *(subject, action, params or Params(), note), operator=operator_name(), created_at=now, expires_at=ends
         )
-        return self.record(draft, partial(require_waiting, request, draft, gone))
+        return self.record(draft, partial(require_answerable, request, draft, gone))
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision or an answer; `returned`, as in `decide`, may raise an objection."""
+        """Record a draft, and deliver it unless it is an answer. `returned` gives the current sha256 of the return, or
+        raises a DecisionError."""
         made, why = self.ledger.append(draft, self.key(), self.keys.trust(), returned), None
         if not draft.request:
             try:
-                mirror = self.mirror()
+                mirror = self.update_mirror()
                 why = mirror.reason if draft.decision_id in mirror.pending else None
             except DecisionError as error:
                 why = str(error)
@@ -208,50 +208,50 @@ class DecisionService:
     # Looking
 
     def read(self) -> Chain:
-        """Return every decision and the ledger's problems; raise DecisionError."""
+        """Return all decisions and problems of the ledger. Raise DecisionError."""
         return self.ledger.read(self.keys.trust())
 
-    def mirror(self, *, writes: bool = True) -> Mirror:
-        """Find forged files; if `writes`, also deliver waiting decisions and restore edited copies; raise
-        DecisionError."""
+    def update_mirror(self, *, writes: bool = True) -> Mirror:
+        """Return the mirror's state with all forged files. If `writes`, first deliver waiting decisions and restore
+        edited copies. Raise DecisionError."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
-        told = self.receipts(entry.record for entry in chain.of_attempts.values())
+        told = self.receipts(entry.record for entry in chain.about_attempts.values())
         waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
         if self._read_only or not writes:
             found: list[ChainProblem] = []
             with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
-                found += differing(directory, chain, trust, self.workspace_id)
-            if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
-                # A sandbox hides both, so nobody can tell whose a signed file is.
+                found += find_differences(directory, chain, trust, self.workspace_id)
+            if not os.path.exists(self.ledger.directory) and not self.keys.can_read_private():
+                # A sandbox hides the ledger and the key, so nobody can tell who signed a file.
                 found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
             return Mirror(waiting, UNWRITTEN if waiting else None, tuple(found))
-        mirror = mirror_missing(self._workspace, self.ledger, chain, trust)
+        mirror = deliver_missing(self._workspace, self.ledger, chain, trust)
         for name in {*waiting}.difference(mirror.pending):
-            # It is delivered nevertheless; the receipt is written the next time.
+            # Without its receipt the decision is delivered nevertheless. The next call writes the receipt.
             with suppress(ReceiptError):
-                self._book.mark(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
+                self._book.write_receipt(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """Return the receipts of decisions by id, as `ReceiptBook.read` does."""
+        """Return the receipts of decisions by decision id."""
         return self._book.read(records)
 
-    def changes(self) -> list[tuple[int, ...] | None]:
-        """Return a value that differs from the last one if a decision or a receipt was added since; cheap."""
+    def change_stamps(self) -> list[tuple[int, ...] | None]:
+        """Return a value that changes when a decision or a receipt is added. This takes little time."""
         return [
             change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
         ]
 
-    def acted(self, decision: Decision, by: str) -> None:
-        """Write a receipt that a decision was carried out; raise ReceiptError."""
-        since = written(datetime.fromtimestamp(decision.at, UTC))
+    def record_acted(self, decision: Decision, by: str) -> None:
+        """Write the receipt that a decision was carried out. Raise ReceiptError."""
+        since = format_time(datetime.fromtimestamp(decision.at, UTC))
         is_private = bool(decision.request_id)
-        self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
+        self._book.write_receipt(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
 class DecisionWatcher(Pollable):
-    """Follows the decisions of a workspace, once or as a part of a worker: records, their stages, and forged files."""
+    """Reports new decisions of a workspace, their stages, and forged files, once or as a part of a worker."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time):
         self.desk = desk
@@ -264,13 +264,13 @@ class DecisionWatcher(Pollable):
         self._looked: list[tuple[int, ...] | None] = []
         self._looks_again = False
 
-    def look(self, *, writes: bool = True) -> list[Event]:
-        """Return the changes since the last call; if `writes`, deliver waiting decisions first. Blocks."""
+    def read_changes(self, *, writes: bool = True) -> list[Event]:
+        """Return the changes since the last call. If `writes`, deliver waiting decisions first. Blocks."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
         try:
-            mirror, chain = self.desk.mirror(writes=writes), self.desk.read()
+            mirror, chain = self.desk.update_mirror(writes=writes), self.desk.read()
             records = [entry.record for entry in chain.latest.values()]
-            receipts, own = self.desk.receipts(records), self.desk.keys.trust().signing
+            receipts, own = self.desk.receipts(records), self.desk.keys.trust().signers
         except DecisionError as error:
             self.notice = str(error)
             return []
@@ -287,51 +287,52 @@ class DecisionWatcher(Pollable):
         foreign = {f"{MIRROR}/{name}": why for name, _, why in mirror.foreign[:_MOST_FORGED]}
         events += [Gone(0, self._clock(), path) for path in self._forged.keys() - foreign]
         new = (path for path, why in foreign.items() if self._forged.get(path) != why)
-        events += [Unreadable(0, self._clock(), path, forged(foreign[path])) for path in new]
+        events += [Unreadable(0, self._clock(), path, forgery_finding(foreign[path])) for path in new]
         self._forged = foreign
         return events
 
-    def note_acted(self, tasks: Iterable[Task]) -> None:
-        """Queue receipts for decisions that were carried out, for readers on other machines."""
+    def queue_acted(self, tasks: Iterable[Task]) -> None:
+        """Remember the decisions that were carried out. The next poll writes their receipts."""
         for task in tasks:
             decisions = (one for attempt in task.attempts for one in attempt.decisions)
             self._acted.update(one.decision_id for one in decisions if one.receipt.stage is Stage.ACTED)
             self._acted.update(one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
 
-    def look_soon(self) -> None:
-        """Look at the next poll, because something was just decided; any thread may call it."""
+    def poll_soon(self) -> None:
+        """Make the worker poll now and read the changes. Any thread may call this."""
         self._look_at = -math.inf
         self.wake()
 
     def poll(self) -> list[Event]:
-        """Write the queued receipts, and look if something may have changed; blocks."""
+        """Write the queued receipts, and read the changes if there may be any. Blocks."""
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
                 saw = "its program's record" if known.request_id else "the next attempt"
                 try:
-                    self.desk.acted(known, f"agentwatch saw {saw}")
+                    self.desk.record_acted(known, f"agentwatch saw {saw}")
                 except DecisionError as error:
                     self.notice = str(error)
-        places = self.desk.changes()
+        places = self.desk.change_stamps()
         has_changed = places != self._looked
         if not (has_changed or self._looks_again or time.monotonic() >= self._look_at):
             return []
-        # A file system's clock is coarse: a file added within a tick of a look does not change the times.
+        # The clocks of file systems are coarse, so a file that was just added may not change the stamps: read again.
         self._looked, self._looks_again = places, has_changed
-        return self.look()
+        return self.read_changes()
 
 
-def require_waiting(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
-    """Check that a request takes this answer and somebody waits for it; raise NotAllowedError or RequestGoneError."""
-    if why := refusal(request, draft.action, draft.params, draft.note):
+def require_answerable(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
+    """Raise NotAllowedError if a request does not take an answer, or RequestGoneError if nobody waits for it."""
+    if why := why_unanswerable(request, draft.action, draft.params, draft.note):
         raise NotAllowedError(f"not recorded: {why}")
-    if why := gone() or ("its time is over" if draft.is_expired(time_of(draft.created_at)) else None):
+    if why := gone() or ("its time is over" if draft.is_expired(parse_time(draft.created_at)) else None):
         raise RequestGoneError(f"not recorded: {why}")
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
-    """Return the sha256 of a return on disk now, None if missing; raise ReturnChangedError if it is unreadable."""
+    """Return the current sha256 of a return's file, or None if it is missing. Raise ReturnChangedError if the file
+    cannot be read."""
     if not relative:
         return None
     try:
@@ -343,9 +344,9 @@ def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BY
 
 
 def operator_name() -> str:
-    """Return the name of the user, for records."""
+    """Return the name of the operating system's user, as the operator's name in records."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        # A user id without a name, as in some containers.
+        # In some containers a user id has no name.
         return f"uid {os.getuid()}"

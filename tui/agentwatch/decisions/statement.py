@@ -1,10 +1,10 @@
-"""Statements for others about a task: signed in-toto Statements about its handoff and its return.
+"""Signed statements about a task's state, for other people: in-toto Statements about its handoff and its return.
 
-Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The envelope is that of the decisions, so the same key
-signs it, and one spelling of it is accepted. A file with several of them is a bundle: one envelope per line.
+Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The same key signs statements and decisions, in the
+same form of envelope. A file with several statements has one envelope per line.
 
-The subject is the handoff and the return of the latest attempt alone: others find a statement by their digests, and
-earlier failures are no part of it. The digests of earlier attempts stand in the predicate.
+The subject of a statement is the handoff and the return of the latest attempt. Other people find a statement by the
+digests of these files. The digests of earlier attempts are in the predicate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentwatch import __version__
-from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, opened
+from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, open_envelope
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.ledger import ChainEntry
-from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, Time, compact, in_words, written
+from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, Time, error_words, format_time, to_json
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
 TYPE = "https://in-toto.io/Statement/v1"
-# The type of this predicate. Keys are added without a new version, as in-toto prescribes.
+# The type of the predicate. As in-toto prescribes, new keys need no new version.
 PREDICATE_TYPE = "urn:agentwatch:task:v1"
 
 _OF_TASK = (
@@ -34,7 +34,7 @@ _OF_ATTEMPT = "number state session_id handoff_path handoff_sha256 return_path r
 
 
 class _Strict(BaseModel):
-    # Keys of in-toto or of a later agentwatch that are unknown here are ignored: the key has signed them, too.
+    # Unknown keys are ignored. They may come from in-toto or a later agentwatch, and are signed as well.
     model_config = ConfigDict(strict=True)
 
 
@@ -48,7 +48,7 @@ class _Artifact(_Strict):
 
 
 class Statement(_Strict):
-    """The part of a statement that can be checked against a workspace; texts are foreign."""
+    """The part of a statement that can be compared with a workspace. Its texts are untrusted."""
 
     task_id: Name
     attempt: Positive
@@ -67,9 +67,9 @@ class _Whole(_Strict):
 
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
-    """Return the handoff and the return of the latest attempt; () if there is neither."""
+    """Return the names and digests of the latest attempt's handoff and return, as far as they exist."""
     parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
-    return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
+    return tuple({"name": _artifact_name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
 
 
 def statement_of(
@@ -81,60 +81,62 @@ def statement_of(
     workspace_id: str,
     now: datetime,
 ) -> bytes:
-    """Return the payload that states a task's state `now`; raise RecordError if it is too large. `task` is the task's
-    object in `tree --json`, `decided` are its ledger entries; `complete`: everything could be read. A lone surrogate,
-    which no other reader would accept, becomes a `?`."""
+    """Return the payload of a statement about a task's state `now`. `task` is the task's object in `tree --json`, and
+    `decided` are its entries in the ledger. `complete` tells whether everything could be read. Raise RecordError if the
+    payload is too large."""
     whole = {
         "_type": TYPE,
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
             "agentwatch": __version__,
-            "made_at": written(now),
+            "made_at": format_time(now),
             "workspace_id": workspace_id,
             "complete": complete,
-            **_some(task, _OF_TASK),
-            # Without the session's place on this machine.
-            "attempts": [_some(one, _OF_ATTEMPT) for one in task["attempts"]],
-            "decisions": list(map(_decided, decided)),
+            **_select_values(task, _OF_TASK),
+            # The path of the session on this machine is left out.
+            "attempts": [_select_values(one, _OF_ATTEMPT) for one in task["attempts"]],
+            "decisions": list(map(_decision_facts, decided)),
         },
     }
-    payload = compact(whole).encode("utf-8", "replace")
+    # Other readers would not accept a lone surrogate, so it becomes a `?`.
+    payload = to_json(whole).encode("utf-8", "replace")
     if len(payload) > LARGEST_SIGNED:
         raise RecordError(f"a statement about it has {len(payload):,} bytes, and {LARGEST_SIGNED:,} are read")
     return payload
 
 
-def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
-    """Return the statement in an envelope and the id of the signing key; raise EnvelopeError or RecordError."""
-    payload, keyid = opened(data, trust.signing, STATEMENT_TYPE)
+def verify_statement(data: bytes, trust: Trust) -> tuple[Statement, str]:
+    """Verify an envelope, and return its statement and the id of the signing key. Raise EnvelopeError or
+    RecordError."""
+    payload, keyid = open_envelope(data, trust.signers, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
     except ValidationError as error:
-        message = f"it is signed, and no statement that is known here: {in_words(error)}; update agentwatch"
+        message = f"it is signed, and no statement that is known here: {error_words(error)}; update agentwatch"
         raise RecordError(message) from error
     subject = tuple((one.name, one.digest.sha256) for one in whole.subject)
     statement = whole.predicate.model_copy(update={"subject": subject})
-    trust.require(keyid, statement.made_at)
+    trust.require_trusted(keyid, statement.made_at)
     return statement, keyid
 
 
 def is_statement(data: bytes) -> bool:
-    """Tell whether the data claims to hold a statement, without parsing or verifying it."""
+    """Tell whether a file claims to hold a statement. Nothing is verified."""
     return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data
 
 
-def _name(version: Seen, part: str) -> str:
-    """Return a name for a file; in a session, handoff and return share the path, so the part is added."""
+def _artifact_name(version: Seen, part: str) -> str:
+    """Return a name for a handoff or return. In a session both have the same path, so the part is added."""
     return f"{version.path}#{part}" if version.stored else version.path
 
 
-def _some(values: Mapping[str, Any], names: str) -> dict[str, Any]:
+def _select_values(values: Mapping[str, Any], names: str) -> dict[str, Any]:
     return {name: values[name] for name in names.split()}
 
 
-def _decided(entry: ChainEntry) -> dict[str, Any]:
-    """Return the facts of a decision by which a reader can recognise its ledger file."""
+def _decision_facts(entry: ChainEntry) -> dict[str, Any]:
+    """Return the facts of a decision for a statement, with the digest of its file in the ledger."""
     record = entry.record
     said = {name: getattr(record, name) for name in _OF_DECISION.split()}
     return {"sha256": entry.sha256, "keyid": entry.keyid, "of_request": record.request is not None, **said}

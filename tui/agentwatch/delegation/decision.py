@@ -32,7 +32,7 @@ class ActionSpec(NamedTuple):
     state: str = ""  # the state of the attempt until the next one begins; "": the state does not change
     # The consequence for the task. `{after}` is the number of the next attempt, and `{mode}` its mode.
     next: str = ""
-    do_now: str = ""  # the instruction for the agent that reads the decision; `reader.do_now` fills it in
+    do_now: str = ""  # the instruction for the agent that reads the decision; `reader.instruction` fills it in
     page: str = ""  # the heading of its page in the workspace, if that is not `word`
     option: tuple[str, str] = ("", "")  # its option of `agentwatch decide`: the name of the value, and the help
     takes: frozenset[str] = frozenset()  # the parameters that a record of this action has

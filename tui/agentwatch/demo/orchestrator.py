@@ -18,13 +18,13 @@ from urllib.parse import quote
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.delivery import MIRROR
-from agentwatch.decisions.form import AmendError, amended
-from agentwatch.decisions.reader import Question, Reader, ending_of
+from agentwatch.decisions.form import AmendError, amend_handoff
+from agentwatch.decisions.reader import Question, Reader, file_ending
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Offer, RequestError, request_about
+from agentwatch.requests.store import Offer, RequestError, make_request
 from agentwatch.state import workspace_id
 
 NAME = "the demo's orchestrator"
@@ -75,7 +75,7 @@ class Orchestrator:
             answer = self._reader.find(Question(None, decision_id=decision_id))
             if answer.record:
                 self._read.add(decision_id)
-                self._reader.mark(answer, NAME)
+                self._reader.write_receipt(answer, NAME)
                 self._carry_out(answer.record)
         self._handle_request()
 
@@ -96,7 +96,7 @@ class Orchestrator:
         if record.params.handoff is not None or path is None:
             return record.params.handoff
         try:
-            return amended(
+            return amend_handoff(
                 (self._workspace / path).read_text(encoding="utf-8"),
                 path,
                 attempt=record.attempt + 1,
@@ -117,8 +117,8 @@ class Orchestrator:
             self._has_asked = True
             with suppress(RequestError):
                 self._offer = self._holder.store.offer(self._make_request())
-        elif self._offer and (record := self._holder.look(self._offer)):
-            self._holder.delivered(record)
+        elif self._offer and (record := self._holder.take_answer(self._offer)):
+            self._holder.record_delivered(record)
             self._offer.end(RequestStage.DELIVERED, by=record.operator)
             self._offer = None
             scene = self._screenplay.scene_steps(record.action, record.task_id)
@@ -131,7 +131,7 @@ class Orchestrator:
             self._offer = None
 
     def _make_request(self) -> Request:
-        return request_about(
+        return make_request(
             {"command": _COMMAND, "description": _DESCRIPTION},
             workspace_id(self._workspace),
             "claude-code",
@@ -151,7 +151,7 @@ class Orchestrator:
 
 def _scene_variables(record: Record, handoff: str) -> dict[str, str]:
     """Return the variables of a scene by name. `handoff` and `report` are whole documents. The others are one line."""
-    ending = ending_of(handoff)
+    ending = file_ending(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None
     said = textwrap.shorten(_operator_words(record), _LONGEST, placeholder=" …") or "(nothing more)"

@@ -1,11 +1,11 @@
-"""Claims of returns against the disk, git and the log of commands.
+"""Checks the claims of returns against the disk, git and the log of commands.
 
 - Only a false statement is contradicted. Missing citations and success criteria are unverifiable.
-- If git fails or its history is incomplete, "written since the handoff" proves nothing: an old file may have been
-  touched. Nor is a handoff as old as it says if its inode was changed later (`st_ctime`).
-- A moved file is found beside its return; a file of the same name elsewhere does not count as moved.
-- git never reads the repository's configuration, because agents can write it: it gets an empty repository of ours that
-  borrows index and objects.
-- A command is looked up in the log before its sentence is understood. A line that is not fully understood may have
-  started and changed anything; a run that failed before files were put back says nothing about the files now.
+- If git fails or its history is incomplete, a file's time proves nothing: an old file may only have been touched. A
+  handoff's own time proves nothing if its inode was changed later (`st_ctime`).
+- If a return was moved, files are found that moved with it. A file of the same name elsewhere does not count as moved.
+- Agents can write the repository's configuration, so git never reads it. git gets an empty repository of agentwatch and
+  borrows only the index and the objects.
+- The log is searched for the commands of a sentence before the sentence is understood. A shell line that is not fully
+  understood may have started and changed anything.
 """

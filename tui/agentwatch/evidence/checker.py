@@ -1,4 +1,4 @@
-"""Checks the claims of many returns in one round, with one look at the disk and at git for all of them."""
+"""Checks the claims of many returns in one round. The disk and git are asked once for all of them."""
 
 import math
 import os
@@ -10,9 +10,9 @@ from sys import intern
 from typing import NamedTuple
 
 from agentwatch.delegation.events import Claim, Run, Verdict
-from agentwatch.evidence.claims import ClaimKind, Stated
-from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
-from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
+from agentwatch.evidence.claims import ClaimKind, RawClaim
+from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, moved_places, place_of, read_facts
+from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, place_finder, read_git
 from agentwatch.evidence.inspector import Target
 from agentwatch.sources.files.read import FileRefusedError, event_path, read_file, system_name
 from agentwatch.sources.worktrees import NoRepositoryError
@@ -21,7 +21,7 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000
 _LARGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
 _OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace
-_LONGEST_CLAIM = 4_096  # characters of a claimed path or text that are kept
+_LONGEST_CLAIM = 4_096  # characters of a claimed path or text; more are cut off
 _EMPTY_BY_NATURE = re.compile(
     r"(?:.*/)?(?:__init__\.py|conftest\.py|py\.typed|\.(?:gitkeep|keep|nojekyll|npmignore))\Z"
 )
@@ -32,24 +32,24 @@ _UNREAD = "; its content was not checked"
 _Judged = tuple[Verdict, str]
 
 
-class Request(NamedTuple):
-    """The statements of a return that are to be checked; `gone`: the return is deleted."""
+class CheckRequest(NamedTuple):
+    """A return whose statements are to be checked. `gone` tells whether the return's file is deleted."""
 
     target: Target
-    stated: Sequence[Stated]
+    stated: Sequence[RawClaim]
     gone: bool = False
 
 
-class Result(NamedTuple):
-    """The claims of a return, and the facts of the paths whose change requires another check."""
+class CheckResult(NamedTuple):
+    """The checked claims of a return. If one of the `facts` (by path) changes, the claims must be checked again."""
 
     claims: tuple[Claim, ...]
-    looks: dict[str, DiskFacts]
+    facts: dict[str, DiskFacts]
 
 
-class _Handed(NamedTuple):
-    """The handoff's own time (epoch seconds); `at` is None if unknown, with the reason in `why`. A file's time can be
-    set back; `sure` is the time since when it was certainly there."""
+class _HandedOff(NamedTuple):
+    """The time when the handoff was written (`at`, epoch seconds). If it is None, `why` is the reason. The file's time
+    may have been set back, so `sure` is a time at which the file certainly existed."""
 
     at: float | None = None
     sure: float = 0.0
@@ -57,131 +57,134 @@ class _Handed(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace, in a worker thread, with fresh facts from disk and git in each round. `by_others`
-    returns in words a change between two times by other runs than these."""
+    """Checks claims in one workspace, in a worker thread. Each round reads the disk and git anew. `change_by_others`
+    describes a change between two times by other runs than the given ones."""
 
     def __init__(
         self,
         workspace: Path,
         *,
         git_seconds: float = SECONDS,
-        by_others: Callable[[Sequence[Run], float, float], str] = lambda *_: "",
+        change_by_others: Callable[[Sequence[Run], float, float], str] = lambda *_: "",
     ):
-        self._root, self._git_seconds, self._by_others = os.path.realpath(workspace), git_seconds, by_others
+        self._root, self._git_seconds, self._by_others = os.path.realpath(workspace), git_seconds, change_by_others
         self._has_git, self._without_git = False, ""
         self._view: GitView | None = None
-        self._elsewhere: Callable[[str], str]
+        self._find_elsewhere: Callable[[str], str]
 
-    def check(self, requests: Sequence[Request]) -> list[Result]:
-        """Return a result for each request, in their order; blocks while git works."""
-        # Each path is judged and looked at once.
-        self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
-        self._view, self._without_git, self._elsewhere = None, "", lambda _: ""
+    def check(self, requests: Sequence[CheckRequest]) -> list[CheckResult]:
+        """Return a result for each request, in the same order. Blocks while git works."""
+        # Each path is resolved and read only once in a round.
+        self._place, self._read_facts = (
+            cache(partial(place_of, workspace=self._root)),
+            cache(partial(read_facts, self._root)),
+        )
+        self._view, self._without_git, self._find_elsewhere = None, "", lambda _: ""
         times = [one.target.handed_off_at for one in requests]
         try:
-            self._view = ask_git(self._root, filter(None, times), seconds=self._git_seconds)
+            self._view = read_git(self._root, filter(None, times), seconds=self._git_seconds)
             self._has_git = True
-            self._elsewhere = elsewhere(self._view.git, min(at or 0.0 for at in times))
+            self._find_elsewhere = place_finder(self._view.git, min(at or 0.0 for at in times))
         except NotInRepositoryError as error:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
         except NoRepositoryError as error:
             self._has_git, self._without_git = True, str(error)
-        results = [self._result(request) for request in requests]
+        results = [self._check_return(request) for request in requests]
         self._place.cache_clear()
-        self._look.cache_clear()
+        self._read_facts.cache_clear()
         return results
 
-    def _result(self, request: Request) -> Result:
-        """Return the verdicts on all statements of a return."""
-        handed = self._handed(request.target)
-        claims = tuple(self._judge(one, request, handed) for one in request.stated)
+    def _check_return(self, request: CheckRequest) -> CheckResult:
+        handed = self._handoff_time(request.target)
+        claims = tuple(self._judge_claim(one, request, handed) for one in request.stated)
         watched = {system_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
-        return Result(claims, {path: self._look(path) for path in sorted(watched)})
+        return CheckResult(claims, {path: self._read_facts(path) for path in sorted(watched)})
 
-    def _judge(self, one: Stated, request: Request, handed: _Handed) -> Claim:
+    def _judge_claim(self, one: RawClaim, request: CheckRequest, handed: _HandedOff) -> Claim:
         claim = one.claim._replace(path=one.claim.path[:_LONGEST_CLAIM])
         if one.is_file:
             return self._judge_file(claim, one, request, handed)
         if claim.verdict is not _YES or claim.call is None:
             return claim
         since, target = claim.call.at, request.target
-        change = self._changed(since, target.returned.at) or self._by_others(target.runs, since, target.returned.at)
+        change = self._git_change(since, target.returned.at) or self._by_others(target.runs, since, target.returned.at)
         detail = f"outdated: {claim.detail}; after that {change}"
         return claim._replace(verdict=_OPEN, detail=detail) if change else claim
 
-    def _where(self, path: str, target: Target) -> str:
-        """Return the path of a claimed file: as claimed, or where it has moved with its return."""
-        if target.returned.stored or self._look(path).kind is not FileKind.MISSING:
+    def _current_path(self, path: str, target: Target) -> str:
+        """Return the path of a claimed file now: as claimed, or where the file was moved together with its return."""
+        if target.returned.stored or self._read_facts(path).kind is not FileKind.MISSING:
             return path
-        near = beside(path, system_name(target.returned.path), target.former)
-        return next((one for one in near if self._look(one).is_there), path)
+        near = moved_places(path, system_name(target.returned.path), target.former)
+        return next((one for one in near if self._read_facts(one).is_there), path)
 
-    def _changed(self, since: float, until: float) -> str:
-        """Return in words a file changed between two times, by anybody: git may show what no log shows."""
+    def _git_change(self, since: float, until: float) -> str:
+        """Return in words which file was changed between two times, as far as git shows, or ""."""
         first, last = since + SLACK, until + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
-            if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
+            if not is_own and first < self._read_facts(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{event_path(path)} was changed"
         return ""
 
-    def _handed(self, target: Target) -> _Handed:
-        """Return when the handoff was written, as far as known."""
+    def _handoff_time(self, target: Target) -> _HandedOff:
         at, returned_at, handoff = target.handed_off_at, target.returned.at, target.handoff
         if at is None:
-            return _Handed()
+            return _HandedOff()
         now = at if handoff is None else handoff.at
         if at > returned_at or at == returned_at < now:
-            return _Handed(why="the handoff was written after its return")
+            return _HandedOff(why="the handoff was written after its return")
         name = self._place(system_name(handoff.path)).relative if handoff else None
         if name is None:
-            return _Handed(at, at)
-        git, disk = self._git_facts(name, at), self._look(name)
+            return _HandedOff(at, at)
+        git, disk = self._read_git_facts(name, at), self._read_facts(name)
         is_known = self._view is not None and self._view.known_since <= at
         if is_known and git and git.tracked_before is not False and not (git.committed or git.changed):
-            return _Handed(why="git had the handoff before the time that its file has")
+            return _HandedOff(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
-            return _Handed(why="the handoff cannot be looked at")
-        # The time when an inode was last changed cannot be set back.
+            return _HandedOff(why="the handoff cannot be looked at")
+        # A file's own time can be set back, but not the time when its inode was last changed.
         is_file = disk.kind is FileKind.REGULAR and now == at
-        return _Handed(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
+        return _HandedOff(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
 
-    def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
-        # git does not know a directory: some files in it may be new, others not.
-        if self._view is None or self._look(path).kind is FileKind.DIRECTORY:
+    def _read_git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
+        # git knows no directories. Some files in a directory may be new, others not.
+        if self._view is None or self._read_facts(path).kind is FileKind.DIRECTORY:
             return None
         return self._view.facts(path, handed_off_at)
 
     # Claimed files
 
-    def _judge_file(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
+    def _judge_file(self, claim: Claim, one: RawClaim, request: CheckRequest, handed: _HandedOff) -> Claim:
         path, fault = self._place(one.claim.path)
         if path is None:
-            # Evidence may be any file that was read; only a file that the child makes must lie in the workspace.
+            # Evidence may be a file anywhere. Only a file that the child makes must lie in the workspace.
             is_open = claim.detail or claim.kind == ClaimKind.EVIDENCE or not claim.path.strip()
             return claim._replace(verdict=_OPEN if is_open else _NO, detail=claim.detail or fault)
-        there = self._where(path, request.target)
-        disk, (verdict, detail) = self._look(there), (claim.verdict, claim.detail)
-        git, before = self._git_facts(there, handed.at), self._git_facts(path, handed.at)
+        current = self._current_path(path, request.target)
+        disk, (verdict, detail) = self._read_facts(current), (claim.verdict, claim.detail)
+        git, before = self._read_git_facts(current, handed.at), self._read_git_facts(path, handed.at)
         if git is not None and before is not None and before.tracked_before:
             git = git._replace(tracked_before=True)
         if detail:
             if verdict is _YES and not disk.is_there:
                 verdict, detail = _OPEN, f"{detail}, but no such file was found"
         elif disk.kind is FileKind.MISSING:
-            verdict, detail = _missing(one, git, is_gone=request.gone)
+            verdict, detail = _judge_missing(one, git, is_gone=request.gone)
         else:
-            verdict, detail = self._found(one, there, disk, git, handed)
+            verdict, detail = self._judge_found(one, current, disk, git, handed)
         is_missing = verdict is _NO and disk.kind is FileKind.MISSING
-        if is_missing and (place := self._elsewhere(there)):
+        if is_missing and (place := self._find_elsewhere(current)):
             verdict, detail, is_missing = _OPEN, f"missing here, but {place}", False
-        if there != path:
-            detail = f"moved since, to {there}: {detail}"
-        # Interned, because many claims share a few reasons.
-        return claim._replace(verdict=verdict, detail=intern(detail), file=event_path(there), is_missing=is_missing)
+        if current != path:
+            detail = f"moved since, to {current}: {detail}"
+        # Interning saves memory, because many claims share a few reasons.
+        return claim._replace(verdict=verdict, detail=intern(detail), file=event_path(current), is_missing=is_missing)
 
-    def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
+    def _judge_found(
+        self, one: RawClaim, path: str, disk: DiskFacts, git: GitFacts | None, handed: _HandedOff
+    ) -> _Judged:
         kind = ClaimKind(one.claim.kind)
         if disk.kind is FileKind.REFUSED:
             return _OPEN, f"cannot be looked at: {disk.words}"
@@ -190,9 +193,9 @@ class Checker:
             return verdict, "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
         if disk.kind is FileKind.OTHER:
             return _NO, f"not a regular file: {disk.words}"
-        return self._made(one, path, disk, git, handed) if kind.is_made else self._cited(one, path, disk)
+        return self._judge_made(one, path, disk, git, handed) if kind.is_made else self._judge_cited(one, path, disk)
 
-    def _cited(self, one: Stated, path: str, disk: DiskFacts) -> _Judged:
+    def _judge_cited(self, one: RawClaim, path: str, disk: DiskFacts) -> _Judged:
         found = "exists, but is empty" if disk.empty else f"exists{_UNREAD}"
         if one.claim.lines is not None:
             first, last = one.claim.lines
@@ -210,7 +213,9 @@ class Checker:
             found = f"exists, with lines {first}-{last}{_UNREAD}"
         return (_OPEN, "the file exists; what is said of it cannot be checked") if one.is_about else (_YES, found)
 
-    def _made(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
+    def _judge_made(
+        self, one: RawClaim, path: str, disk: DiskFacts, git: GitFacts | None, handed: _HandedOff
+    ) -> _Judged:
         kind, is_directory = one.claim.kind, disk.kind is FileKind.DIRECTORY
         if not is_directory and one.claim.path.strip().endswith(("/", "/.")):
             return _NO, "claimed as a directory by its last `/`, but it is a file"
@@ -218,7 +223,7 @@ class Checker:
             return _NO, f"empty: the {'directory' if is_directory else 'file'} holds nothing"
         if handed.at is None:
             if kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
-                # The claim only says that it is there, which is all that can be seen.
+                # The claim says only that the file exists, so the handoff's time does not matter.
                 return _YES, f"exists{_UNREAD}"
             return _OPEN, f"exists; {handed.why}, so nothing tells whether it was made for this task"
         why = self._without_git or "a directory" * is_directory
@@ -253,8 +258,8 @@ class Checker:
         return _OPEN, f"{_SINCE}, but git sees no difference: its content is what it was"
 
 
-def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
-    """Return the verdict on a missing file; `is_gone`: its return is missing, too."""
+def _judge_missing(one: RawClaim, git: GitFacts | None, *, is_gone: bool) -> _Judged:
+    """Return the verdict and the reason for a missing file. `is_gone` tells whether its return is missing, too."""
     kind, was_there = one.claim.kind, git is not None and git.tracked_before
     if is_gone:
         return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
@@ -269,7 +274,7 @@ def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
 
 
 def _is_older(nanoseconds: int, time: float) -> bool:
-    """Tell whether a file with this time was last written before `time`."""
+    """Tell whether a file's time in nanoseconds is before `time`, in seconds."""
     if nanoseconds % _NANOSECONDS == 0:
         # Some file systems keep whole seconds only.
         return nanoseconds // _NANOSECONDS < math.floor(time)

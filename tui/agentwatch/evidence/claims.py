@@ -1,4 +1,4 @@
-"""The claims of one return, from its own text and its handoff, before the disk is looked at."""
+"""Reads the claims of a return from its text and its handoff. The disk is not read here."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,12 +12,12 @@ from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD = "not understood"
-MAX_CLAIMS = 1_000  # claims of one return that are checked; a further one says that there were more
-LONGEST = 4_096  # characters of a text that are looked at; no path is longer
+MAX_CLAIMS = 1_000  # claims of one return that are checked; one more says that the rest was not checked
+LONGEST = 4_096  # characters of a text that are read; no path is longer
 
 
 class ClaimKind(StrEnum):
-    """The kinds of claims; claims about a text, not a path, have the text as their path."""
+    """The kinds of claims. A claim about a text, not about a file, has the text as its path."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -32,13 +32,13 @@ class ClaimKind(StrEnum):
 
     @property
     def is_made(self) -> bool:
-        """Whether the child says that it made this file, so that it must lie in the workspace and hold something."""
+        """Whether the child says that it made the file. Such a file must lie in the workspace and not be empty."""
         return self in (self.CREATED, self.MODIFIED, self.DELIVERABLE, self.ARTIFACT, self.MUST_CREATE)
 
 
-class Stated(NamedTuple):
-    """A claim before the disk is looked at; `is_file`: its path must be looked up. `excuse`: the reason why a missing
-    file makes it no lie; `is_about`: it says more about the file than that it exists."""
+class RawClaim(NamedTuple):
+    """A claim that was not checked yet. If `is_file`, its path must be looked up. `excuse` is the reason why the claim
+    may be true even if the file is missing. If `is_about`, the claim says more than that the file exists."""
 
     claim: Claim
     is_file: bool = False
@@ -50,13 +50,15 @@ Judge = Callable[..., list[Claim]]
 Lines = tuple[int, int] | None
 
 
-def _file(kind: ClaimKind, path: str, excuse: str = "", lines: Lines = None, *, is_about: bool = False) -> Stated:
-    # Interned: one path occurs in several places of a return, and in many returns.
-    return Stated(Claim(kind, intern(path), Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
+def _file_claim(
+    kind: ClaimKind, path: str, excuse: str = "", lines: Lines = None, *, is_about: bool = False
+) -> RawClaim:
+    # Interning saves memory, because one path occurs in many returns.
+    return RawClaim(Claim(kind, intern(path), Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
 
 
-def _text(kind: ClaimKind, text: str, why: str, verdict: Verdict = Verdict.UNVERIFIABLE) -> Stated:
-    return Stated(Claim(kind, intern(text), verdict, intern(why)))
+def _text_claim(kind: ClaimKind, text: str, why: str, verdict: Verdict = Verdict.UNVERIFIABLE) -> RawClaim:
+    return RawClaim(Claim(kind, intern(text), verdict, intern(why)))
 
 
 _NOTHING = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
@@ -80,25 +82,25 @@ def claims_of(
     stored: bool = False,
     judge: Judge | None = None,
     read: Callable[[str, str], OpenDocument | None] = read_document,
-) -> list[Stated]:
-    """Return the claims of a return and the demands of its handoff; [] if the text is no return; never raise.
+) -> list[RawClaim]:
+    """Return the claims of a return and the demands of its handoff, or [] if the text is no return. Never raise.
 
-    Names are paths relative to the workspace. `stored`: both texts come from a session. `judge` checks statements about
-    commands against the log; None without a log.
+    Names are paths relative to the workspace. If `stored`, both texts come from a session. `judge` checks statements
+    about commands against the log. It is None if there is no log.
     """
     opened = None if stored else read(returned_text, returned_name)
     if opened is None or not isinstance(opened.document, Return):
-        # A transcript may have prose or a fence around the return.
+        # In a transcript, prose or a fence may be around the return.
         opened = read_stored(returned_text)
     if opened is None or not isinstance(opened.document, Return):
         return []
-    found = [*_of_return(opened, opened.document, judge)]
+    found = [*_return_claims(opened, opened.document, judge)]
     packet = read(handoff_text, handoff_name)
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
         packet = read_stored(handoff_text, handed_over=True)
     if packet and packet.contract is Contract.HANDOFF_PACKET:
-        found += _demanded(packet.model, opened, opened.document.outcome, returned_text)
-    # The paths are among the words beside "removed" or "deleted".
+        found += _handoff_demands(packet.model, opened, opened.document.outcome, returned_text)
+    # These are the words next to "removed" or "deleted". Some are paths.
     removed = {word.strip("`*\"'(),;.:") for words in _SAID_REMOVED.findall(returned_text) for word in words}
     claims = [
         one._replace(excuse=one.excuse or _REMOVED)
@@ -108,20 +110,19 @@ def claims_of(
     ]
     if len(claims) > MAX_CLAIMS:
         more = f"this return claims more than {MAX_CLAIMS} things: the rest was not checked, so look for yourself"
-        claims[MAX_CLAIMS:] = [_text(ClaimKind(claims[MAX_CLAIMS].claim.kind), "", more)]
+        claims[MAX_CLAIMS:] = [_text_claim(ClaimKind(claims[MAX_CLAIMS].claim.kind), "", more)]
     return claims
 
 
-def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> Iterator[Stated]:
-    """Yield the claims of a return, in the order of the document."""
+def _return_claims(opened: OpenDocument, document: Return, judge: Judge | None) -> Iterator[RawClaim]:
     is_markdown, is_working = document.contract is Contract.RETURN_FORMAT, document.outcome is Outcome.WORKING
     if document.summary and not is_working and judge is not None:
-        yield from map(Stated, judge(ClaimKind.SUMMARY, document.summary, prose=True))
+        yield from map(RawClaim, judge(ClaimKind.SUMMARY, document.summary, prose=True))
     if document.contract is Contract.REPORT_CONTRACT:
         for entry in opened.model.context_map or ():
             path, lines = _split_lines(entry.location)
             if path != "-":
-                yield _file(ClaimKind.REFERENCE, path, lines=lines)
+                yield _file_claim(ClaimKind.REFERENCE, path, lines=lines)
         return
     kinds = (
         (ClaimKind.ARTIFACT, () if is_markdown else document.artifacts),
@@ -132,24 +133,24 @@ def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> I
     for kind, path in ((kind, path) for kind, paths in kinds for path in paths if not _NOTHING.match(path)):
         excuse = path_doubt(path) if kind is ClaimKind.DELIVERABLE else _UNFINISHED if is_working else ""
         if excuse is None:
-            yield _text(kind, path, "it names no file, so there is nothing to look for")
+            yield _text_claim(kind, path, "it names no file, so there is nothing to look for")
         else:
-            yield _file(kind, path, excuse)
+            yield _file_claim(kind, path, excuse)
     for bullet in (opened.model.evidence if is_markdown else None) or ():
         if not _NOTHING.match(bullet):
-            yield from _cited(bullet, judge)
+            yield from _evidence_claims(bullet, judge)
 
 
-def _cited(text: str, judge: Judge | None) -> Iterator[Stated]:
-    """Yield the claims of an evidence bullet: the files that it points to, or its statements about commands."""
+def _evidence_claims(text: str, judge: Judge | None) -> Iterator[RawClaim]:
+    """Yield the claims of one bullet of evidence: files that it names, or statements about commands."""
     held = judge(ClaimKind.EVIDENCE, text) if judge is not None else []
-    if all(one.detail == NOT_UNDERSTOOD for one in held) and (named := pointers(text)):
+    if all(one.detail == NOT_UNDERSTOOD for one in held) and (named := paths_in_evidence(text)):
         is_about = bool(held or _RESULT.search(text))
         yield from (one._replace(is_about=one.is_about or is_about) for one in named)
     else:
-        yield from map(Stated, held)
+        yield from map(RawClaim, held)
         if not held:
-            yield _text(ClaimKind.EVIDENCE, text, _NOT_A_PATH)
+            yield _text_claim(ClaimKind.EVIDENCE, text, _NOT_A_PATH)
 
 
 # Words that are paths
@@ -177,46 +178,46 @@ _SPELLED_LINES = re.compile(
 )
 
 
-def pointers(text: str) -> list[Stated]:
-    """Return the paths that a bullet of evidence points to; [] if it is a command, a result or a reference. Text after
-    a colon or around the paths is a statement about them; text after a dash or in brackets only describes them."""
+def paths_in_evidence(text: str) -> list[RawClaim]:
+    """Return a claim for each path that a bullet of evidence names, or [] if it names none. Text around the paths, or
+    after a colon, is a statement about the files. Text after a dash or in brackets only describes them."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
     if marked := list(_MARKED.finditer(text)):
         is_leading = marked[0].start() == 0
         is_about = not is_leading or text[marked[0].end() :].lstrip("*_ ").startswith((":", ";"))
-        named = _pointed(["".join(one.groups("")) for one in marked[: 1 if is_leading else None]], is_about=is_about)
+        named = _to_claims(["".join(one.groups("")) for one in marked[: 1 if is_leading else None]], is_about=is_about)
         return [one for one in named if is_leading or not one.excuse]
     separator = _SEPARATOR.search(text)
     head = (text[: separator.start()] if separator else text).strip("*_ ").rstrip(".,;:")
     words = [word.strip("*\"'") for word in _LIST.split(head)]
-    named = _pointed(words, is_about=separator is not None and separator[0].startswith((":", ";")))
+    named = _to_claims(words, is_about=separator is not None and separator[0].startswith((":", ";")))
     return named if len(named) == len(words) else []
 
 
-def _pointed(words: list[str], *, is_about: bool) -> list[Stated]:
+def _to_claims(words: list[str], *, is_about: bool) -> list[RawClaim]:
     split = (_split_lines(word.strip()) for word in words)
     likely = ((path, path_doubt(path), lines) for path, lines in split)
     return [
-        _file(ClaimKind.EVIDENCE, path, doubt, lines, is_about=is_about)
+        _file_claim(ClaimKind.EVIDENCE, path, doubt, lines, is_about=is_about)
         for path, doubt, lines in likely
         if doubt is not None
     ]
 
 
 def _split_lines(word: str) -> tuple[str, Lines]:
-    """Return (a word without its `:12-40` or `#L12`, those lines or None)."""
+    """Return a word without line numbers such as `:12-40` or `#L12`, and the first and last line, or None."""
     match = _LINES.match(word)
     return (match[1], (int(match[2]), int(match[3] or match[2]))) if match else (word, None)
 
 
 def path_doubt(word: str) -> str | None:
-    """Return, by its letters, "" for a path, the reason for doubt if it may be a path, None if it is no path."""
+    """Return "" if a word looks like a path, a sentence if it may be a path, and None if it is no path."""
     if len(word) > LONGEST or _NO_PATH.match(word):
         return None
     name = word.rstrip("/").rpartition("/")[2]
     is_deep, has_suffix, is_file = "/" in word or "\\" in word, _SUFFIX.search(name), _BARE_SUFFIX.search(name)
     if len(word.split()) > 1:
-        # A command takes paths too, so a path with blanks in it has to end like a file.
+        # Several words may be a command with a path, so a path with blanks has to end like a file.
         return _DOUBTFUL if " -" not in word and (has_suffix if is_deep else is_file) else None
     is_dotted = word.startswith(("./", "../", "~/")) or (word.endswith("/") and len(word) > 2)
     if is_file or (is_deep and (has_suffix or is_dotted)):
@@ -230,26 +231,25 @@ def path_doubt(word: str) -> str | None:
 _LOOKED_AT = 256 * 1024
 
 
-def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str) -> Iterator[Stated]:
-    """Yield the demands of a handoff as claims of the return."""
+def _handoff_demands(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str) -> Iterator[RawClaim]:
     for one in packet.deliverables or ():
         if one.must_create and one.path:
-            yield _file(ClaimKind.MUST_CREATE, one.path, "" if outcome is Outcome.COMPLETED else _UNFINISHED)
+            yield _file_claim(ClaimKind.MUST_CREATE, one.path, "" if outcome is Outcome.COMPLETED else _UNFINISHED)
     is_listed = opened.contract is Contract.RETURN_FORMAT
     cited = "\n".join(opened.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
-            # A missing citation is no false statement, so it is only shown.
+            # A return that does not cite the evidence says nothing false, so the claim is only unverifiable.
             verdict, detail = Verdict.UNVERIFIABLE, " is not cited"
             if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
                 verdict, detail = Verdict.VERIFIED, ": the return cites it"
             why = f"required evidence{detail}; whether it was read cannot be seen"
-            yield _text(ClaimKind.REQUIRED_EVIDENCE, one.path, why, verdict)._replace(is_file=True)
+            yield _text_claim(ClaimKind.REQUIRED_EVIDENCE, one.path, why, verdict)._replace(is_file=True)
     for criterion in filter(str.strip, packet.success_criteria or ()):
-        yield _text(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
+        yield _text_claim(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
 
 
 def is_named(path: str, text: str) -> bool:
-    """Tell whether a text names a path, not only a longer path that contains it."""
+    """Tell whether a text names this path. A longer path that contains the path does not count."""
     before = r"(?:(?<![\w./-])(?:\./)?|(?<=repo://))"
     return len(path) <= LONGEST and re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None

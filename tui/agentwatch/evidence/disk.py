@@ -1,6 +1,6 @@
-"""Claimed paths: the places that they lead to, and the facts on disk.
+"""Finds the places of claimed paths in the workspace, and reads facts about the files there.
 
-Nothing is expanded, opened or followed out of the workspace.
+No file is opened, no path is expanded, and no link is followed out of the workspace.
 """
 
 import errno
@@ -18,21 +18,21 @@ from agentwatch.sources.files.read import kind_in_words, system_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-# Documents, which no test covers: an agent writes about its work last.
+# Documents. A change of a document does not make a test run outdated.
 DOCUMENT = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
 
 
 class ClaimedPlace(NamedTuple):
-    """The place of a claimed path: `relative` to the workspace, with `/`, or None if outside, as `fault` explains."""
+    """The place of a claimed path, `relative` to the workspace. If it is None, `fault` says why there is no place."""
 
     relative: str | None
     fault: str = ""
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
-    """Return the place of a claimed path; `workspace` is absolute and resolved, and nothing is expanded."""
+    """Return the place of a claimed path in a workspace, whose own path must be absolute and resolved."""
     path, base = path.strip(), f"{workspace.rstrip('/')}/"
     if not path:
         return ClaimedPlace(None, "it is empty: it names no file")
@@ -44,17 +44,17 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
     return ClaimedPlace(there.removeprefix(base))
 
 
-def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
-    """Return the places where a file claimed as `path` may be now, the likeliest first.
+def moved_places(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
+    """Return the places to which a file claimed at `path` may have moved with its return, the likeliest first.
 
-    `returned` is the path of its return now, `former` its old ones. If there are none, path and return must share a
-    directory that has moved up or down since: `specs/7/x.md` in `specs/archive/7/`.
+    `returned` is the path of the return now, and `former` are its earlier paths. Without these, guess that a directory
+    of the path has moved up or down: `specs/7/x.md` may be in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]
     places: list[str] = []
     for name in former:
         old, new = system_name(name).split("/")[:-1], list(into)
-        # The common end of both paths lay inside the moved directory.
+        # Only the directories above the common end of both paths have moved.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()
@@ -62,19 +62,19 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
             places.append("/".join([*new, *parts[len(old) :]]))
     for end, start in product(range(len(into), 0, -1), range(len(parts) - 1, 0, -1)):
         old, new = parts[:start], into[:end]
-        if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
+        if old[-1] == new[-1] and (_is_subsequence(old, new) or _is_subsequence(new, old)):
             places.append("/".join([*new, *parts[start:]]))
     return [place for place in dict.fromkeys(places) if place != path]
 
 
-def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
-    """Tell whether the names stand among the others, in the same order."""
+def _is_subsequence(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
+    """Tell whether all of some names are among the others, in the same order."""
     rest = iter(all_of_them)
     return all(name in rest for name in some)
 
 
 class FileKind(StrEnum):
-    """The kind of a file; OUTSIDE: a symbolic link leads out of the workspace; REFUSED: it may not be looked at."""
+    """The kind of a file. OUTSIDE is a symbolic link out of the workspace. REFUSED is a file that cannot be read."""
 
     MISSING = "missing"
     REGULAR = "regular"
@@ -85,9 +85,9 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """The state of one path, equal until it is written, replaced or removed; times are in nanoseconds since the epoch.
-    `words` name the kind (OTHER) or the reason (REFUSED), `real` the target of a link inside the workspace, `links` the
-    number of hard links."""
+    """The facts of one path. They change if the file is written, replaced or removed. `words` describe the kind OTHER,
+    or the reason of REFUSED. `real` is the target of a symbolic link inside the workspace, and `links` is the number of
+    hard links."""
 
     kind: FileKind
     words: str = ""
@@ -107,8 +107,8 @@ class DiskFacts(NamedTuple):
 MISSING = DiskFacts(FileKind.MISSING)
 
 
-def look(root: str, path: str) -> DiskFacts:
-    """Return the facts of a path (with `/`, without `.` and `..`) below the real directory `root`; blocks briefly."""
+def read_facts(root: str, path: str) -> DiskFacts:
+    """Return the facts of a normalised path below the resolved directory `root`. Blocks for a short time."""
     try:
         real = os.path.realpath(f"{root}/{path}")
         if not f"{real}/".startswith(f"{root}/"):

@@ -1,9 +1,8 @@
-"""The answers of git about the files of a workspace, without letting it read the repository's own configuration.
+"""Asks git about the files of a workspace, without letting git read the repository's own configuration.
 
-git gets an empty git directory that comes with this package, and borrows objects and index by environment variables;
-its settings stand in its arguments. So no filter, fsmonitor, hook, textconv, external diff, alias, include, pager,
-credential helper or transport can run, and a promisor remote is never asked. Nothing is written anywhere. Files that a
-filter rewrites (large file storage) are compared as they lie on disk.
+git gets an empty git directory that comes with this package. Environment variables name the objects and the index, and
+arguments give the settings. So git runs no program that the repository names, asks no remote, and writes nothing. Files
+that a filter rewrites (large file storage) are compared as they are on disk.
 """
 
 import contextlib
@@ -20,16 +19,16 @@ from pathlib import Path, PurePosixPath
 from threading import Timer
 from typing import IO, NamedTuple, cast
 
-from agentwatch.evidence.disk import FileKind, look, place_of
+from agentwatch.evidence.disk import FileKind, place_of, read_facts
 from agentwatch.shell import find_program, trusted_path
 from agentwatch.sources.files.read import FileRefusedError, is_candidate, read_file
 from agentwatch.sources.worktrees import NoRepositoryError, find_git_directories, find_other_worktrees
 from agentwatch.sources.worktrees import read_git_file as _text
 
 SECONDS = 10.0
-COPY_SECONDS = 30.0  # more, because without an answer all old files of a copy look new and ask the operator
+COPY_SECONDS = 30.0  # longer, because without an answer all old files of a fresh clone look new
 MAX_BYTES = 32 * 1024 * 1024
-SLACK = 0.05  # seconds by which two clocks may differ: a file's time is coarser than a program's
+SLACK = 0.05  # seconds by which a file's time may differ from a program's clock
 
 _PACKED = 64 * 1024 * 1024
 _CONFIGURATION = 1024 * 1024
@@ -65,17 +64,17 @@ _ENVIRONMENT = {
 
 
 class NotInRepositoryError(NoRepositoryError):
-    """No directory from the workspace up is under git, so there is nothing to ask."""
+    """Neither the workspace nor a directory above it is under git."""
 
 
 class GitFailedError(NoRepositoryError):
-    """git could not answer; the message is the reason."""
+    """git could not answer. The message is the reason."""
 
 
 class Git(NamedTuple):
-    """git on a work tree and its repository, whose paths are absolute and resolved. `prefix` is the workspace below the
-    work tree, "" or ending in `/`. `head` is the commit checked out, None before the first one; `tips` are the objects
-    of `head`, branches and tags. `environment` is complete: nothing is inherited."""
+    """A way to run git on one work tree, `top`. `prefix` is the path of the workspace in the work tree, "" or ending in
+    `/`. `head` is the commit checked out, None if there is none. `tips` are the objects of `head`, branches and tags.
+    git gets only the given `environment`."""
 
     top: str
     common_directory: str
@@ -86,12 +85,12 @@ class Git(NamedTuple):
     environment: dict[str, str]
     seconds: float
 
-    def ask(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> bytes:
-        """Run one git command and return its output, cut at `max_bytes` if `cuts`; raise GitFailedError. After
-        `seconds` it is killed with all its children."""
+    def run_command(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> bytes:
+        """Run one git command and return its output. Raise GitFailedError if git fails or takes longer than `seconds`.
+        If the output has more than `max_bytes`, cut it if `cuts`, else raise GitFailedError."""
         end, null = time.monotonic() + self.seconds, subprocess.DEVNULL
         try:
-            # A session of its own: all processes that git starts are killed with it.
+            # In a session of its own, git is killed with all processes that it starts.
             process = subprocess.Popen(  # noqa: S603  no shell
                 [*self.command, *arguments],
                 cwd=self.top,
@@ -105,7 +104,7 @@ class Git(NamedTuple):
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
 
         def kill() -> None:
-            # A process that became another user's, as by sudo, is out of reach.
+            # A process that now belongs to another user, as after sudo, cannot be killed.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGKILL)
@@ -131,7 +130,8 @@ class Git(NamedTuple):
 
 
 def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
-    """Return git for the repository at or above `workspace`, with `seconds` a question; raise NoRepositoryError."""
+    """Return git for the repository at or above the workspace. Each command may take `seconds`. Raise
+    NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
         with contextlib.suppress(FileNotFoundError):
             git, common = find_git_directories(top)
@@ -145,7 +145,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
     for place in {top, workspace}:
-        # git would wait for somebody to write into the pipe.
+        # git would wait forever for somebody to write into the pipe.
         if any(Path(place, name).is_fifo() for name in (".gitignore", ".gitattributes")):
             raise GitFailedError(f"a named pipe stands for what git reads in {place}")
     empty = str(_EMPTY / ("sha256" if len(head or "") == _SHA256 else "sha1"))
@@ -170,7 +170,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
 
 
 def _read_head(git: str, common: str) -> tuple[str | None, list[str]]:
-    """Return (the commit checked out, the objects named by it and all branches and tags), read from files."""
+    """Return the commit checked out, and the objects of this commit and of all branches and tags."""
     packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
     names = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
@@ -199,9 +199,9 @@ def _is_regular(path: str) -> bool:
 
 
 class GitFacts(NamedTuple):
-    """The answer about one path; a field is None if git cannot say. `tracked_before`: git had it at the handoff;
-    `committed`: a later commit changed it; `changed`: it differs from the last commit; `untracked`: git sees it but
-    does not track it."""
+    """Facts that git knows about one path. A field is None if git cannot say. `tracked_before`: git had the file at the
+    time of the handoff. `committed`: a later commit changed the file. `changed`: the file differs from the last commit.
+    `untracked`: the file is neither tracked nor ignored."""
 
     tracked_before: bool | None
     committed: bool | None
@@ -210,9 +210,10 @@ class GitFacts(NamedTuple):
 
 
 class GitView(NamedTuple):
-    """One round of answers; paths are relative to the workspace, and `tracked` are those of the last commit. `touched`
-    has by path the (time, letter of git) of the commits since the oldest handoff, newest first, and is complete for
-    handoffs after `known_since`. A file that the index has lost is `changed` and `untracked`."""
+    """The state of a repository, read once. Paths are relative to the workspace. `tracked` are the paths of the last
+    commit. `touched` has for each path the commits since the oldest handoff, newest first, each as its time and git's
+    letter for the change. These commits are complete for handoffs after `known_since`. A file that the index has lost
+    is both `changed` and `untracked`."""
 
     git: Git
     tracked: set[str]
@@ -222,10 +223,10 @@ class GitView(NamedTuple):
     untracked: set[str]
 
     def facts(self, path: str, handed_off_at: float | None) -> GitFacts:
-        """Return the facts of a file for a handoff at this time."""
+        """Return git's facts about a file, for a handoff at this time."""
         before, committed, is_untracked = None, None, path in self.untracked
         times = self.touched.get(path, [])
-        # A commit in the second of the handoff may have come before or after it.
+        # A commit in the same second as the handoff may have come before or after the handoff.
         if handed_off_at is not None and self.known_since <= handed_off_at:
             since = [letter for at, letter in times if at > handed_off_at]
             if not any(handed_off_at - 1 < at <= handed_off_at for at, _ in times):
@@ -234,74 +235,76 @@ class GitView(NamedTuple):
         return GitFacts(before, committed, None if changed and is_untracked else changed, is_untracked)
 
     def changed_since(self, time: float) -> set[str]:
-        """Return the paths that may have changed since a time: those that differ, and those of later commits."""
+        """Return the paths that may have changed since a time, with all paths that differ from the last commit."""
         later = {path for path, times in self.touched.items() if times[0][0] > time - 1}
         return later | self.changed | self.untracked
 
 
-def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
-    """Ask git once for all handoffs at these times; `workspace` is absolute and resolved. Each process may take
-    `seconds`. Raise NoRepositoryError with the reason."""
+def read_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
+    """Return what git knows about a workspace, for handoffs at these times. The workspace's path must be absolute and
+    resolved. Each git process may take `seconds`. Raise NoRepositoryError with the reason."""
     git = open_git(workspace, seconds=seconds)
-    # A repository made after a handoff does not know the time before. A file's time can be set back, but not the time
-    # when its inode was changed.
+    # A repository that was made after a handoff does not know the state before. The oldest change of an inode tells
+    # when the repository was made, because this time cannot be set back.
     with os.scandir(git.common_directory) as entries:
         began = min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
-    known_since, touched, differing = began, dict[str, list[tuple[float, str]]](), _differing(git)
+    known_since, touched, differing = began, dict[str, list[tuple[float, str]]](), _list_differing(git)
     if git.head is None:
-        # A stored object may have been a commit once.
+        # If the repository has objects, it may have had commits that are lost now.
         with os.scandir(f"{git.common_directory}/objects") as objects:
             known_since = math.inf if any(len(entry.name) == _FAN_OUT for entry in objects) else began
         return GitView(git, set(), touched, known_since, *differing)
     if times := [time for time in handoffs if began <= time]:
-        # An incomplete history says nothing of the past, but the current state is still known.
+        # If the history cannot be read, only the current state is known.
         known_since = math.inf
         with contextlib.suppress(GitFailedError):
             first, oldest = commit_before(git, git.head, min(times)), math.inf
-            for change in _log(git, git.head if first is None else f"{first}..{git.head}"):
+            for change in _list_log(git, git.head if first is None else f"{first}..{git.head}"):
                 oldest = min(oldest, change.at)
                 touched.setdefault(change.path, []).append((change.at, change.letter))
-            # A first commit since the handoff may have replaced an earlier history.
+            # If the first commit came after the handoff, it may have replaced an earlier history.
             known_since = began if first is not None else max(began, oldest)
-    return GitView(git, _tracked(git, git.head), touched, known_since, *differing)
+    return GitView(git, _list_tracked(git, git.head), touched, known_since, *differing)
 
 
 def commit_before(git: Git, head: str, time: float) -> str | None:
-    """Return the commit checked out at this time, as far as the history tells; None if there was none."""
+    """Return the last commit before a time in the history of `head`, or None."""
     age = min(max(math.floor(time) - 1, 0), _LATEST)
-    return git.ask("rev-list", "-1", f"--min-age={age}", head).decode().strip() or None
+    return git.run_command("rev-list", "-1", f"--min-age={age}", head).decode().strip() or None
 
 
-def _words(output: bytes) -> list[str]:
-    # After the last NUL is nothing, or half a name that was cut.
+def _split_output(output: bytes) -> list[str]:
+    # After the last NUL there is nothing, or the first half of a name that was cut off.
     return [word for word in os.fsdecode(output).split("\0")[:-1] if word]
 
 
-def _tracked(git: Git, head: str) -> set[str]:
-    """Return the paths of a commit, from trees only: a partial clone may lack the files."""
-    output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.prefix or ".")
-    return {name.removeprefix(git.prefix) for name in _words(output)}
+def _list_tracked(git: Git, head: str) -> set[str]:
+    """Return the paths of a commit. Only trees are read, because a partial clone may lack the files."""
+    output = git.run_command("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.prefix or ".")
+    return {name.removeprefix(git.prefix) for name in _split_output(output)}
 
 
-def _differing(git: Git) -> tuple[set[str], set[str]]:
-    """Return (changed or deleted files, untracked files)."""
+def _list_differing(git: Git) -> tuple[set[str], set[str]]:
+    """Return the changed or deleted files, and the untracked files."""
     changed, untracked = set[str](), set[str]()
     status = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--untracked-files=all")
-    for entry in _words(git.ask(*status, "--", git.prefix or ".")):
-        # The first letter compares with a commit, which the empty repository lacks; the second, with the index.
+    for entry in _split_output(git.run_command(*status, "--", git.prefix or ".")):
+        # The first letter compares with the last commit, which the empty repository lacks. Only the second letter
+        # counts, which compares with the index.
         how, path = entry[:2], entry[3:].removeprefix(git.prefix)
         if how == "??":
             untracked.add(path)
         elif how[1:] != " " or git.head is None:
             changed.add(path)
     if git.head is not None:
-        staged = _changes(git, "diff-index", "--cached", git.head)
+        staged = _list_changes(git, "diff-index", "--cached", git.head)
         changed |= {one.path for one in staged if one.letter != "U"}
     return changed, untracked
 
 
 class _Change(NamedTuple):
-    """A change of a file in a commit, or since: git's letter for it, and the object name of the new content."""
+    """A change of a file. `letter` is git's name for the kind of change, and `blob` the object name of the new content.
+    If the change is not committed, its time is 0 and `commit` is ""."""
 
     at: float
     commit: str
@@ -310,10 +313,10 @@ class _Change(NamedTuple):
     path: str
 
 
-def _changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
-    """Yield the changes that git lists, in its order, without changes of the mode alone."""
+def _list_changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
+    """Run a git command that lists changes, and yield the changes of content or of the kind of file."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
-    words = iter(_words(git.ask(*question, *options, "--", git.prefix or ".", cuts=cuts)))
+    words = iter(_split_output(git.run_command(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""
     try:
         for word in words:
@@ -329,81 +332,79 @@ def _changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
         raise GitFailedError("git's answer cannot be understood") from None
 
 
-def _log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
-    """Yield the changes of the commits that a log lists, newest first."""
-    return _changes(git, "log", "--format=%ct %H", *asked, cuts=cuts)
+def _list_log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
+    return _list_changes(git, "log", "--format=%ct %H", *asked, cuts=cuts)
 
 
-def elsewhere(git: Git, since: float) -> Callable[[str], str]:
-    """Return a function that says in words which work tree, or which commit since a time, has a missing path. An agent
-    that committed its work to a branch and went back, or removed it later, has not lied. The time is in epoch
-    seconds."""
+def place_finder(git: Git, since: float) -> Callable[[str], str]:
+    """Return a function that says in words which other work tree, or which commit since a time, has a path. A missing
+    file may be on another branch, or may have been removed later. The claim about such a file is no lie."""
     trees = find_other_worktrees(git.top)
 
     @cache
-    def commits() -> tuple[dict[str, str], str]:
+    def read_commits() -> tuple[dict[str, str], str]:
         found, age = dict[str, str](), f"--max-age={max(math.floor(since), 0)}"
         options = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age)
         try:
-            for change in _log(git, *options, *git.tips[:_TIPS]) if git.tips else ():
+            for change in _list_log(git, *options, *git.tips[:_TIPS]) if git.tips else ():
                 for path in (change.path, *map(str, PurePosixPath(change.path).parents)):
                     found.setdefault(path, f"commit {change.commit} has it")
         except GitFailedError as error:
             return found, f"git could not be asked whether a commit has it ({error})"
         return found, ""
 
-    def words_of(path: str) -> str:
-        there = (tree for tree in trees if look(f"{tree}/{git.prefix}".rstrip("/"), path).is_there)
+    def describe_place(path: str) -> str:
+        there = (tree for tree in trees if read_facts(f"{tree}/{git.prefix}".rstrip("/"), path).is_there)
         if tree := next(there, None):
             return f"the work tree {tree} has it"
-        found, problem = commits()
+        found, problem = read_commits()
         return found.get(path, problem)
 
-    return words_of
+    return describe_place
 
 
 def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
-    """Return a function of (name, time of writing) that gives the time when a file's content was first committed. Names
-    are relative to the workspace, times in epoch seconds; the result is None if git cannot say, or if the file has
-    changed since. git is asked once for all of them, for up to `COPY_SECONDS`: call it in a thread."""
+    """Return a function that takes a file's name and the time when the file was written. It returns the time when the
+    file's content was first committed, or None if git cannot say. The first call asks git about all files for up to
+    `COPY_SECONDS`, so call the function in a thread."""
 
     @cache
-    def ask() -> tuple[float, dict[str, float]]:
+    def read_times() -> tuple[float, dict[str, float]]:
         asked_at = time.time()
         with contextlib.suppress(NoRepositoryError):
             git = open_git(os.path.realpath(workspace), seconds=COPY_SECONDS)
-            return asked_at, _committed_at(git, git.head) if git.head is not None else {}
+            return asked_at, _first_commit_times(git, git.head) if git.head is not None else {}
         return asked_at, {}
 
-    def time_of(name: str, written: float) -> float | None:
-        asked_at, times = ask()
+    def first_commit_time(name: str, written: float) -> float | None:
+        asked_at, times = read_times()
         return times.get(name) if written <= asked_at else None
 
-    return time_of
+    return first_commit_time
 
 
-def _committed_at(git: Git, head: str) -> dict[str, float]:
-    """Return for each unchanged handoff or return when its content was first committed, under any name."""
+def _first_commit_times(git: Git, head: str) -> dict[str, float]:
+    """Return for each unchanged handoff or return the time when its content was first committed, under any name."""
     blobs, first = dict[str, str](), dict[str, float]()
-    # The newest commit comes first. Renamed and archived work is as old as its content.
-    for change in _log(git, head, cuts=True):
+    # The newest commit comes first, so the oldest time of each content stays.
+    for change in _list_log(git, head, cuts=True):
         first[change.blob] = change.at
         if is_candidate(change.path):
             blobs.setdefault(change.path, change.blob)
-    held = _tracked(git, head).intersection(blobs) - _differing(git)[0]
+    held = _list_tracked(git, head).intersection(blobs) - _list_differing(git)[0]
     return {name: first[blobs[name]] for name in held}
 
 
-# A claimed file, and its difference from before the handoff, for the screen
+# The text of a claimed file, and its difference from before the handoff, for the screen
 
 MAX_SHOWN = 256 * 1024  # characters of a text that are returned
 _LARGEST = 8 * 1024 * 1024
-_SNIFFED = 8_000  # a NUL among so many characters makes a file binary, as in git
+_SNIFFED = 8_000  # A file with a NUL among its first characters is binary, as in git.
 _DIFF = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
 
 
 class Inspection(NamedTuple):
-    """A text to show, foreign and unsanitised; `problem` is the reason why there is none, else ""."""
+    """A text to show, untrusted and not cleaned. If there is none, `problem` is the reason."""
 
     text: str = ""
     truncated: bool = False
@@ -411,7 +412,7 @@ class Inspection(NamedTuple):
 
 
 def file_text(workspace: Path, path: str) -> Inspection:
-    """Return the text of a claimed file; blocks while reading, and never raises for anything on disk."""
+    """Return the text of a claimed file. Blocks while reading. Never raises an error of the disk."""
     root = workspace.resolve()
     place = place_of(path, str(root))
     if place.relative is None:
@@ -421,22 +422,22 @@ def file_text(workspace: Path, path: str) -> Inspection:
     except FileNotFoundError:
         return Inspection(problem="There is no such file now.")
     except FileRefusedError as error:
-        # The advice in it is for the writer of the file.
+        # The error's message also has advice, which is for the writer of the file.
         return Inspection(problem=f"{error.reason}.")
     if "\0" in text[:_SNIFFED]:
         return Inspection(problem="This is a binary file: there is no text to show.")
-    return _cut(text)
+    return _shorten(text)
 
 
 def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspection:
-    """Return the `git diff` of a claimed file since the commit at its handoff, or since the last commit. A file that
-    git does not know has no difference, because all of it is new. No filter, textconv or external diff is run."""
+    """Return the `git diff` of a claimed file since the last commit before the handoff. If the time of the handoff is
+    unknown, return the difference from the last commit. git runs no program for this."""
     root = str(workspace.resolve())
     place = place_of(path, root)
     if place.relative is None:
         return Inspection(problem=f"This path is not shown: {place.fault}.")
-    # git itself would follow a link in the middle of a path.
-    facts = look(root, place.relative)
+    # git itself would follow a symbolic link in the middle of the path.
+    facts = read_facts(root, place.relative)
     if facts.real or not (facts.is_there or facts.kind is FileKind.MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
@@ -447,15 +448,15 @@ def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspe
         if base is None:
             return Inspection(problem="git has no commit to compare with: everything is new.")
         file = f"{git.prefix}{place.relative}"
-        output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4, cuts=True)
+        output = git.run_command("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4, cuts=True)
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")
-    # For a file that was only touched, the output is a heading alone.
-    shown = _cut(output.decode("utf-8", "replace") if output.count(b"\n") > 1 else "")
+    # If a file was only touched, the output has only a heading.
+    shown = _shorten(output.decode("utf-8", "replace") if output.count(b"\n") > 1 else "")
     if not shown.text:
         return Inspection(problem="git sees no difference since the handoff, or does not track this file.")
     return shown
 
 
-def _cut(text: str) -> Inspection:
+def _shorten(text: str) -> Inspection:
     return Inspection(text[:MAX_SHOWN], truncated=len(text) > MAX_SHOWN)

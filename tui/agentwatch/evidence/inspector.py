@@ -1,4 +1,4 @@
-"""Keeps the claims of all returns checked: at once when a return comes, and again when a claimed file changes."""
+"""Checks the claims of each return when it comes, and checks them again when a claimed file changes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from agentwatch.sources.files.read import system_name
 from agentwatch.sources.files.source import ParsedDocuments
 
 if TYPE_CHECKING:
-    # These take a while to load, and the first frame needs none of them.
+    # These modules take long to load, and the first frame on the screen needs none of them.
     from agentwatch.delegation.tree import Tree
-    from agentwatch.evidence.checker import Checker, Request, Result
+    from agentwatch.evidence.checker import Checker, CheckRequest, CheckResult
     from agentwatch.evidence.log import TranscriptOf
 
-_LOOK_SHARE = 0.001  # share of one core that looking for changes may take: it sets the pause
+_LOOK_SHARE = 0.001  # the share of one core for reading all claimed files again
 _PAUSE_SECONDS = (1.0, 60.0)
 _FIRST_SECONDS = 0.02  # delay that lets the screen show a return before it is checked
 _AGAIN_SHARE = 0.1  # the share of one core for checking changed returns again
 
 
 class Target(NamedTuple):
-    """The latest return of a task, the handoff it answers, and the time of the handoff (epoch seconds). `former` are
-    earlier paths of the return; `runs` are the attempt's run, if any, and those of the agents it asked."""
+    """The latest return of a task, with its handoff and the time of the handoff (epoch seconds). `former` are earlier
+    paths of the return. `runs` are the run of the attempt, if any, and the runs that it started."""
 
     task_id: str
     returned: Seen
@@ -39,10 +39,10 @@ class Target(NamedTuple):
 
 
 class Inspector(BackgroundThread[Sequence[Checked]]):
-    """Checks claims in its own thread, from `start` to `stop`, because a round waits for git.
+    """Checks claims in a thread of its own, because git may take long.
 
-    `text_of` returns the text of a version, None if it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may already hold the claims of a file.
+    `text_of` returns the text of a file's version, or None if the text is lost. `transcript_of` returns the transcript
+    of a run. Any thread may call both. `parsed` are documents that need not be parsed again.
     """
 
     thread_name = "agentwatch-evidence"
@@ -55,19 +55,19 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
         parsed: ParsedDocuments | None = None,
     ):
         super().__init__()
-        self.idle = True  # whether everything wanted was checked and reported
+        self.is_idle = True  # whether all requested checks are done and reported
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, tuple[Request, Result]] = {}  # by task: the last check and its result
-        # The next look at all known files, and the next check of a known return (monotonic seconds).
+        self._known: dict[str, tuple[CheckRequest, CheckResult]] = {}  # by task: the last check and its result
+        # When all claimed files are read again, and when known returns may be checked again (monotonic seconds).
         self._look_at = self._again_at = 0.0
 
-    def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
-        """Return the targets of these tasks that are new: another return, handoff or former path."""
+    def find_new_targets(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
+        """Return the targets of those tasks whose return, handoff or former paths are new."""
         self._tree = tree
         targets = []
         for task_id in task_ids:
@@ -76,7 +76,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
                 continue
             runs: tuple[Run, ...] = ()
             if (run := attempt.run) is not None:
-                # The runs below it that began while it lasted.
+                # The attempt's run, and the runs below it that began while it lasted.
                 end = math.inf if run.ended_at is None else run.ended_at
                 runs = run, *(one for one in tree.runs.runs_below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_paths(task_id, attempt.returned)
@@ -87,44 +87,44 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
                 targets.append(target)
         return targets
 
-    def want(self, targets: Iterable[Target]) -> None:
-        """Check these returns soon; a target replaces an earlier one of the same task."""
+    def request_checks(self, targets: Iterable[Target]) -> None:
+        """Check these targets soon. A target replaces an earlier target of the same task."""
         with self._news:
-            self.idle = False
+            self.is_idle = False
             self._wanted |= {target.task_id: target for target in targets}
             self._news.notify()
 
-    def look_again(self) -> list[Target]:
-        """Return the checked targets for which a claimed file looks different now."""
-        from agentwatch.evidence.disk import look
+    def find_changed_targets(self) -> list[Target]:
+        """Return the checked targets for which a claimed file has changed since."""
+        from agentwatch.evidence.disk import read_facts
 
         root = str(self._workspace)
         if not os.path.isdir(root):
-            # While the workspace is gone, the last results stay.
+            # If the workspace is gone, keep the last results.
             return []
-        # If a return is gone, its last verdict stays, or is found again at its new path. Many tasks name the same file.
-        now = {path: look(root, path) for path in {path for _, result in self._known.values() for path in result.looks}}
+        # Many tasks name the same file, so read each file once. If a return is gone, its last verdicts stay.
+        paths = {path for _, result in self._known.values() for path in result.facts}
+        now = {path: read_facts(root, path) for path in paths}
         return [
             request.target
             for request, result in self._known.values()
-            if any(now[path] != facts for path, facts in result.looks.items())
-            and self._is_there(request.target.returned)
+            if any(now[path] != facts for path, facts in result.facts.items()) and self._exists(request.target.returned)
         ]
 
     def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
             with self._news:
-                while not self._stopped and (rest := self._due_in()) > 0.0:
+                while not self._stopped and (rest := self._seconds_until_due()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
                 targets, self._wanted = list(self._wanted.values()), {}
-            # The screen shows first that the return has come.
+            # The screen shows the new return first.
             time.sleep(_FIRST_SECONDS)
             let_others_work()
             began = time.thread_time()
             if not targets:
-                targets = self.look_again()
+                targets = self.find_changed_targets()
                 pause = (time.thread_time() - began) / _LOOK_SHARE
                 self._look_at = time.monotonic() + min(max(pause, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
             found = self.check(targets)
@@ -135,28 +135,27 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
             except RuntimeError:
                 return
             with self._news:
-                self.idle = not self._wanted
+                self.is_idle = not self._wanted
 
-    def _due_in(self) -> float:
-        """Return the seconds until there is something to do."""
+    def _seconds_until_due(self) -> float:
         if self._wanted.keys() - self._known.keys():
             return 0.0
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
-    def _is_there(self, returned: Seen) -> bool:
+    def _exists(self, returned: Seen) -> bool:
         return returned.stored or os.path.lexists(f"{self._workspace}/{system_name(returned.path)}")
 
     def check(self, targets: Sequence[Target]) -> list[Checked]:
-        """Check now, in the caller's thread; return the results that differ from the last ones."""
+        """Check targets now, in the caller's thread. Return the results that differ from the last ones."""
         from agentwatch.evidence.checker import Checker
         from agentwatch.evidence.log import WorkspaceLogs
 
-        requests = [request for target in targets if (request := self._request(target)) is not None]
+        requests = [request for target in targets if (request := self._prepare_request(target)) is not None]
         if not requests:
             return []
         if self._checker is None:
-            logs = WorkspaceLogs(self._runs, self._transcript_of)
-            self._checker = Checker(self._workspace, by_others=logs.changed)
+            logs = WorkspaceLogs(self._known_runs, self._transcript_of)
+            self._checker = Checker(self._workspace, change_by_others=logs.change_by_others)
         news: list[Checked] = []
         for request, result in zip(requests, self._checker.check(requests), strict=True):
             target, returned = request.target, request.target.returned
@@ -168,15 +167,15 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
                 news.append(Checked(0, at, returned.path, returned.digest, result.claims))
         return news
 
-    def _request(self, target: Target) -> Request | None:
-        """Return a target as it is checked: its texts and its log are read once."""
-        from agentwatch.evidence.checker import Request
+    def _prepare_request(self, target: Target) -> CheckRequest | None:
+        """Return the request to check a target, or None if its text is lost. Texts and log are read only once."""
+        from agentwatch.evidence.checker import CheckRequest
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge
         from agentwatch.evidence.log import read_log
 
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
-        gone = not self._is_there(returned)
+        gone = not self._exists(returned)
         if known is not None and known[0].target is target:
             return known[0]._replace(gone=gone)
         text = self._text_of(returned)
@@ -192,8 +191,8 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
             judge=LogJudge(log, str(self._workspace)).judge if log is not None else None,
             read=self._parsed.open,
         )
-        return Request(target, stated, gone)
+        return CheckRequest(target, stated, gone)
 
-    def _runs(self) -> list[Run]:
+    def _known_runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree else []
         return [ran.run for ran in runs if ran.run]

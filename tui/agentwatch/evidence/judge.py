@@ -1,8 +1,8 @@
-"""Statements of a return about commands and checks, compared with the log of commands; pure.
+"""Compares the statements of a return about commands and checks with the log of commands.
 
-The log comes first: a clause is about the longest commands in it that the log holds, and every number and quoted
-literal of the clause must occur in the output of that command. Only a shown fact is verified; only an impossible one is
-contradicted; for everything else the reason says what is missing.
+A clause is a statement about the longest commands in it that are in the log. Every number and quoted literal of the
+clause must occur in the output of its command. A statement is verified only if the log shows it, and contradicted only
+if the log rules it out. For all other statements the reason says what is missing.
 """
 
 import posixpath
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
-from agentwatch.evidence.log import Done, ToolLog, short
-from agentwatch.evidence.output import STATUSES, TIME, Counts, Quantity, number, quantities_in, read_quantities
+from agentwatch.evidence.log import LoggedAct, ToolLog, shorten
+from agentwatch.evidence.output import STATUSES, TIME, Counts, Quantity, parse_number, quantities_in, read_quantities
 from agentwatch.evidence.shell import (
     LISTING,
     LOOKING,
@@ -23,35 +23,35 @@ from agentwatch.evidence.shell import (
     Line,
     checks_nothing,
     command_of,
-    is_whole,
+    covers_everything,
+    extra_words,
     kind_of,
-    leftover,
     parse_line,
     starts_nothing,
-    words_of,
+    word_table,
 )
 
 LONGEST_TEXT = 2_000
 _MOST = 20
-_MOST_WORDS = 16  # words of a command in a clause without backticks
+_MOST_WORDS = 16  # most words of a command that is not in backticks
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, and its place in the clause; without a line, the tests in general."""
+    """A command that a clause names, and its place in the clause. Without a `line`, tests in general are meant."""
 
     start: int = 0
     end: int = 0
     line: Line | None = None
 
 
-_UNKNOWN = Line("")  # the line of a check that was not run as it is named
+_UNKNOWN = Line("")  # stands for a named check that is not in the log
 
 
 class Statement(NamedTuple):
-    """The statement of a clause about its mentions; `rest` is the clause without commands. `shown` are the literals and
-    words that must occur in the output, `more` is text that no log can show."""
+    """The statement that a clause makes about commands. `rest` is the clause without these commands. `shown` are words
+    that must occur in the output. `more` are words of the clause that no log can confirm."""
 
     rest: str
     passes: bool
@@ -64,40 +64,40 @@ class Statement(NamedTuple):
 
     @property
     def tests(self) -> list[Quantity]:
-        """The numbers of tests."""
+        """The numbers in the statement that count tests."""
         return [one for one in self.quantities if one.subject in ("", "tests") and one.number.isdigit()]
 
     @property
     def passed(self) -> list[int]:
-        """The numbers of tests that are said to have passed."""
+        """The numbers of tests that passed, according to the statement."""
         wanted = ("passed", "") if self.passes else ("passed",)
         return [int(one.number) for one in self.tests if one.status in wanted]
 
     @property
-    def admits(self) -> bool:
-        """Whether it tells of failures."""
+    def admits_failure(self) -> bool:
+        """Whether the statement tells of failures."""
         return self.fails or bool(self.exit_code)
 
 
-# Words other than counts by which a test runner says that tests ran and passed.
+# Results that test runners print without counts, if tests ran and passed.
 _RESULT = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
-# Words by which a runner says that there was nothing to do.
+# Words that a runner prints if there was nothing to do.
 _EMPTY = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-# Words of make, npm and others for a failed step that did not count, or of a line that hides a failure.
+# Words that make, npm and others print for a failed step that did not count, and lines that hide a failure.
 _FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
-# Lines by which a check says that it found something.
+# Lines that a check prints if it found errors or warnings.
 _FAULTS = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
     r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
@@ -118,7 +118,7 @@ _SENTENCE = re.compile(
 _PIECE = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
-# Words for a statement that is uncertain, or about somebody else or another time.
+# Words that make a statement uncertain, or make it a statement about somebody else or another time.
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
@@ -142,7 +142,7 @@ _QUOTED = re.compile(
     r"|tells?|asks?|notes?|describes?|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
-# Words that say more than a log can show.
+# Words that claim more than a log can show.
 _MORE = re.compile(
     r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
     r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?|two|three"
@@ -186,7 +186,7 @@ _ALL = re.compile(
     r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
     re.IGNORECASE,
 )
-_NEUTRAL = words_of(
+_NEUTRAL = word_table(
     "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
     " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
     " have it each reported printed shown that via using by locally successfully now still again exit exits exited"
@@ -200,26 +200,26 @@ _NEUTRAL = words_of(
     " place that it us docker repository root type-check type-checks wurden ausgeführt coverage abdeckung couverture"
     " cobertura bei"
 )
-_PROGRAMS = words_of(
+_PROGRAMS = word_table(
     "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv uvx"
     " poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest meson bazel"
     " gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc gcc g++ clang perl"
     " lua julia Rscript"
 )
-_ENGLISH = words_of("make just task go")
-# Words that name no program when they stand alone in a sentence.
-_ORDINARY = words_of(
+_ENGLISH = word_table("make just task go")
+# Words that are also programs, but do not name a program when they are alone in a sentence.
+_ORDINARY = word_table(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
 _NUMERAL = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
-# Options, and words that qualify a check: they must stand in the command or its output.
+# Options, and words that qualify a check. They must occur in the command or its output.
 _EXACT = re.compile(
     r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
     r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
-# The way, place or subject of a check: it must occur in command or output.
+# Words after a preposition that say how, where or of what a check was run. They must occur in command or output.
 _QUALIFIED = re.compile(
     r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
     r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
@@ -232,7 +232,7 @@ _EACH = re.compile(
     re.IGNORECASE,
 )
 _PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # checks of an earlier build
-# Words of an assertion: a part of a clause with them, but without a result, is about something else.
+# Words of an assertion. If a part of a clause has these words but no result, it is about something else.
 _ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
@@ -240,7 +240,7 @@ _ASSERTS = re.compile(
 _IDENTIFIER = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND = "\"'“”(„:,;"
 _TELLING = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
-# Lines of an output whose words are no success: they only report failures and skipped tests.
+# Lines of an output that report failures or skipped tests. Their words do not show a success.
 _BAD = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
 # Commands that restore files, or make another copy of them.
 _PUTTING_BACK = re.compile(
@@ -248,20 +248,20 @@ _PUTTING_BACK = re.compile(
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
     r"|\bpatch\s+-R"
 )
-_BUILDERS = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-# Exit codes: pytest was called wrongly or found no test; a shell or npm knows no such program.
+_BUILDERS = word_table("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+# Exit codes without a check: pytest was called wrongly or found no test, or a shell or npm did not find the program.
 _NOT_BEGUN = (4, 5, 126, 127, 254)
 
 # The log
 
-_Judged = tuple[Verdict, str, "Done | None"]
+_Judged = tuple[Verdict, str, "LoggedAct | None"]
 
 
 class LogJudge:
-    """Judges statements of texts about commands and checks by the log."""
+    """Judges the statements that a text makes about commands and checks, by the log of one attempt."""
 
     def __init__(self, log: ToolLog, workspace: str):
-        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
+        self.log, self.workspace, self.ran, self.changes = log, workspace, log.commands, log.changes
         self.commands = defaultdict[str, set[Command]](set)  # by name and nickname
         for command in {one.command for one in self.ran}:
             self.commands[command.name].add(command)
@@ -270,32 +270,35 @@ class LogJudge:
         self.nicknames = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)} - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
-        """Return the statements of a text as claims, clause by clause; in `prose`, a command alone is no claim."""
+        """Return the statements of a text as claims with verdicts, one for each command of each clause. In `prose`, a
+        command alone is no claim."""
         found: list[Claim] = []
         unknown: list[Claim] = []
-        for clause in self._clauses(text[:LONGEST_TEXT]):
+        for clause in self._split_clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
-            mentions, said = self._read(clause, prose=prose)
+            mentions, said = self._read_clause(clause, prose=prose)
             if said is not None:
                 for line in (one.line for one in mentions):
-                    judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
-                    found.append(self._settle(claim, *judged))
+                    judged = (
+                        self._judge_tests(said) if line is None else self._judge_command(said, line.command, line.place)
+                    )
+                    found.append(self._apply_doubts(claim, *judged))
             elif mentions:
                 found.append(claim)
             elif re.search(r"\d", clause):
-                # Beside a decided half of a bullet, numbers that were not understood must not look decided.
+                # If another clause gets a verdict, the numbers of this clause must not seem to be verified, too.
                 unknown.append(claim)
         return [*found, *unknown][:_MOST] if found else []
 
     # The statements of a text
 
-    def _clauses(self, text: str) -> Iterator[str]:
-        """Yield the clauses of a text; a sentence is split at each new subject of a statement."""
-        for first, last in _split(_SENTENCE, text):
+    def _split_clauses(self, text: str) -> Iterator[str]:
+        """Yield the clauses of a text. A sentence is split where it begins to speak of another check."""
+        for first, last in _split_outside_ticks(_SENTENCE, text):
             sentence, begin, end, names = text[first:last], 0, 0, set[str]()
-            for start, stop in _split(_PIECE, sentence):
+            for start, stop in _split_outside_ticks(_PIECE, sentence):
                 piece = sentence[start:stop]
-                kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line}
+                kinds = {kind_of(one.line.command) for one in self._find_commands(piece) if one.line}
                 about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
                 is_other = kinds or (about - names and "" not in names)
                 if start and is_other and (not names or _TELLING.search(sentence[begin:end])):
@@ -306,25 +309,28 @@ class LogJudge:
             if clause := sentence[begin:].strip():
                 yield clause
 
-    def _is_known(self, line: Line) -> bool:
-        return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
+    def _is_in_log(self, line: Line) -> bool:
+        return any(extra_words(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
     def _is_command(self, line: Line) -> bool:
-        """Tell by its letters whether a text in backticks is a command."""
+        """Tell whether a text in backticks begins like a command."""
         command = command_of(line.sole)
         if command.name.startswith("./") or kind_of(command):
             return True
         return len(line.sole) > 1 and command.name in self.programs
 
-    def _commands(self, clause: str) -> list[Mention]:
-        """Return the commands that a clause names, in backticks or as they stand in the log."""
+    def _find_commands(self, clause: str) -> list[Mention]:
+        """Return the commands that a clause names in backticks. If there are none, return the commands of the log whose
+        words occur in the clause."""
         ticked = [
             Mention(*one.span(), parse_line(" ".join(one[1].split()).removeprefix("$ ")))
             for one in _TICKED.finditer(clause)
         ]
-        if mentions := [one for one in ticked if one.line and (self._is_known(one.line) or self._is_command(one.line))]:
+        if mentions := [
+            one for one in ticked if one.line and (self._is_in_log(one.line) or self._is_command(one.line))
+        ]:
             return mentions
-        words = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause)))
+        words = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_mask, clause)))
         for place, first in enumerate(words):
             name = first[0].strip(_AROUND).removeprefix("./")
             nickname = name.casefold() if name.casefold() in self.nicknames else ""
@@ -332,22 +338,22 @@ class LogJudge:
                 continue
             spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
-            # A single word names a program only if it is no ordinary word.
+            # A single word names a command only if it is a path or a nickname from the log.
             lines[0] = lines[0] if "/" in name else parse_line(nickname)
-            known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
+            known = next((count for count in range(len(lines), 0, -1) if self._is_in_log(lines[count - 1])), 0)
             if known or (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
                 line = lines[known - 1] if known else _UNKNOWN
                 mentions.append(Mention(first.start(), words[place + (known or 2) - 1].end(), line))
         return mentions
 
-    def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
-        """Return (the mentions of a clause, its statement about them, or None if not understood). Without mentions the
-        clause is about no check."""
-        mentions, rest = self._commands(clause), clause
+    def _read_clause(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
+        """Return the commands that a clause mentions, and its statement about them. The statement is None if it is not
+        understood. There are no mentions if the clause is about no check."""
+        mentions, rest = self._find_commands(clause), clause
         for one in reversed(mentions):
             rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
         outside = _TICKED.sub(" ", rest)
-        codes = {number(code) for code in _EXIT.findall(outside)}
+        codes = {parse_number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
         unknown, code = mentions or [Mention()] * is_result, min(codes, default=None)
@@ -358,7 +364,7 @@ class LogJudge:
         passes = _PASSES.search(outside) is not None or any(one.is_fault and not one.is_failure for one in quantities)
         fails = has_failures or _FAILS.search(left) is not None
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
-        pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
+        pieces = (outside[first:last] for first, last in _split_outside_ticks(_PIECE, outside))
         more += [one for one in pieces if _ASSERTS.search(one) and not _TELLING.search(one) and "\0" not in one]
         shown = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         shown += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(TIME.findall(outside)))
@@ -368,7 +374,7 @@ class LogJudge:
             shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
             named = (word.strip(".:") for word in _QUALIFIED.findall(left))
             shown += [one for one in named if one.casefold() not in _NEUTRAL and not _PASSES.search(one)]
-            # If no result is told, a bullet with nothing but a command says that it was run.
+            # A bullet that is only a command, without a result, says that the command was run.
             is_told = passes or fails or code is not None or quantities
             if not (is_told or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
@@ -387,11 +393,12 @@ class LogJudge:
 
     # Verdicts
 
-    def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
-        """Return the claim with this verdict, or unverifiable if files may have changed since the run."""
+    def _apply_doubts(self, claim: Claim, verdict: Verdict, detail: str, done: LoggedAct | None) -> Claim:
+        """Return the claim with this verdict, or as unverifiable if there are doubts. The main doubt is that files may
+        have changed since the run."""
         if done is None:
             return claim._replace(verdict=verdict, detail=detail)
-        doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
+        doubts = [f"; after that {one.change}" for one in self.changes if one.latest_end > done.at and one is not done]
         same = [one for one in self.ran if one.command.program == done.command.program]
         if verdict is _NO:
             was_good = any(one.at < done.at and not one.is_bad for one in same)
@@ -412,43 +419,43 @@ class LogJudge:
             verdict, detail = _OPEN, f"{detail}{doubts[0]}"
         return claim._replace(verdict=verdict, detail=detail, call=done.call)
 
-    def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
-        """Judge a statement about a named command."""
-        known = [(one, leftover(asked, one.command, said.rest)) for one in self.ran]
+    def _judge_command(self, said: Statement, asked: Command, place: str) -> _Judged:
+        known = [(one, extra_words(asked, one.command, said.rest)) for one in self.ran]
         same = [one for one, rest in known if rest == ""]
         if not same:
-            return self._not_found(asked, [(one, rest) for one, rest in known if rest])
+            return self._judge_not_found(asked, [(one, rest) for one, rest in known if rest])
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
         here = [one for one in same if one.place in places]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
-        verdict, detail = _weigh(said, done)
-        if verdict is _NO and said.admits:
+        verdict, detail = _compare_outcome(said, done)
+        if verdict is _NO and said.admits_failure:
             return _OPEN, f"{detail}; but it is said to have failed", done
-        if verdict is _NO and any(one.at > done.at and _is_program(one, asked) for one in self.ran):
+        if verdict is _NO and any(one.at > done.at and _runs_program(one, asked) for one in self.ran):
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _not_found(self, asked: Command, parts: list[tuple[Done, str]]) -> _Judged:
-        """Judge a statement about a command that was not run as named; `parts` are runs of less."""
+    def _judge_not_found(self, asked: Command, parts: list[tuple[LoggedAct, str]]) -> _Judged:
+        """Judge a statement about a command that was not run as named. `parts` are runs that covered less, each with
+        the arguments that narrowed it."""
         for done, rest in parts[-1:]:
             return _OPEN, f"{done.words}; it covers only {rest}", done
         if self.log.gap:
             return _OPEN, f"it is not in the log, but {self.log.gap}", None
         kind, name = kind_of(asked), asked.name
-        if maybe := [one for one in self.ran if _is_program(one, asked) or _may_start(one, kind, name)]:
-            return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
+        if maybe := [one for one in self.ran if _runs_program(one, asked) or _may_have_run(one, kind, name)]:
+            return _OPEN, f"it was not run as it is named; `{shorten(maybe[-1].act.what)}` may be it", maybe[-1]
         return _NO, "never run", None
 
-    def _of_tests(self, said: Statement) -> _Judged:
-        """Judge a statement about the tests in general."""
+    def _judge_tests(self, said: Statement) -> _Judged:
+        """Judge a statement about tests in general, which names no command."""
         runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
         runs = [one for one in runs if not checks_nothing(one.command)]
-        vague = [one for one in self.ran if one not in runs and _may_start(one, "test")]
+        vague = [one for one in self.ran if one not in runs and _may_have_run(one, "test")]
         if not runs:
-            doubt = self.log.gap or (vague and f"what `{short(vague[-1].act.what)}` ran is not known")
+            doubt = self.log.gap or (vague and f"what `{shorten(vague[-1].act.what)}` ran is not known")
             doubt = doubt or (said.more and f"more is said than that: {said.more[:80]}")
             return (_OPEN if doubt else _NO), "no test was run" + f"; but {doubt}" * bool(doubt), None
         last = runs[-1]
@@ -457,24 +464,24 @@ class LogJudge:
         is_elsewhere = any(not f"{one.place}/".startswith(f"{self.workspace}/") for one in runs)
         if is_elsewhere or any(one.is_bad or one.code is None for one in others.values()):
             return _OPEN, f"others failed, or may be about something else; the last time, {last.words}", last
-        verdict, detail = _weigh(said, last)
-        is_bare = leftover(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
-        is_all = last.place == self.workspace and (is_bare or is_whole(last.command))
+        verdict, detail = _compare_outcome(said, last)
+        is_bare = extra_words(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
+        is_all = last.place == self.workspace and (is_bare or covers_everything(last.command))
         if not is_all and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
             return _OPEN, f"only a part was run: {last.words}", last
-        is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
+        is_sure = said.passes and not (said.more or said.admits_failure or vague) and last.code not in _NOT_BEGUN
         if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
         return verdict, f"the last time, {last.words}" if verdict is _NO and last.is_bad else detail, last
 
 
-def _is_program(done: Done, asked: Command) -> bool:
-    """Tell whether a line runs a program, or may do so."""
+def _runs_program(done: LoggedAct, asked: Command) -> bool:
+    """Tell whether a logged line ran a program, or may have run it."""
     return done.parts is None or any(command_of(words).program == asked.program for words in done.parts)
 
 
-def _may_start(done: Done, kind: str, name: str = "") -> bool:
-    """Tell whether a line may have run a named command, or any check of a kind, hidden behind another command."""
+def _may_have_run(done: LoggedAct, kind: str, name: str = "") -> bool:
+    """Tell whether a logged line may have run a program `name`, or a check of a kind, through another program."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
     names = {name} if name else _BUILDERS
     return done.parts is None or any(
@@ -488,8 +495,8 @@ def _may_start(done: Done, kind: str, name: str = "") -> bool:
 # Numbers compared with an output
 
 
-def _agrees(said: Quantity, other: Quantity) -> bool:
-    """Tell whether two numbers count the same: `12 tests` may be all tests or the passed tests."""
+def _counts_same(said: Quantity, other: Quantity) -> bool:
+    """Tell whether a claimed number and a printed one may count the same. `12 tests` may be all or the passed tests."""
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and said.status in ("", other.status)
@@ -497,20 +504,20 @@ def _agrees(said: Quantity, other: Quantity) -> bool:
     return (len(subjects) == 1 or ("" in subjects and said.status != "")) and other.status in wanted
 
 
-def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
-    """Return (the numbers that an output contradicts, the numbers that it does not show)."""
+def _compare_numbers(said: Statement, done: LoggedAct) -> tuple[list[str], list[str]]:
+    """Return the numbers of a statement that the output contradicts, and the numbers that the output does not show."""
     wrong, absent = list[str](), list[str]()
     summed = (done.counts or Counts())._asdict().items()
     shown = quantities_in(done.output) | {
         Quantity(str(count), "tests", key) for key, count in summed if count is not None
     }
     for one in said.quantities:
-        same = {other.number for other in shown if _agrees(one, other)}
+        same = {other.number for other in shown if _counts_same(one, other)}
         if not (one.subject or one.status):
-            if not _stands_near(one, f"{done.output}\n{done.command.text}"):
+            if not _occurs_near(one, f"{done.output}\n{done.command.text}"):
                 absent.append(f"{one.number} {one.near.strip()}"[:40])
         elif one.number not in same:
-            # It is wrong only if one number can be meant. A percentage may be rounded, or describe a change.
+            # A number is wrong only if exactly one other number can be meant. A percentage may be rounded.
             is_sure = len(same) == 1 or (same and one.subject in ("", "tests", "errors"))
             if is_sure and one.number[-1] != "%":
                 wrong.append(one.words)
@@ -519,37 +526,37 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
     return wrong, absent
 
 
-def _stands_near(one: Quantity, output: str) -> bool:
-    """Tell whether a number without a known noun stands in an output line with a word that is near it."""
+def _occurs_near(one: Quantity, output: str) -> bool:
+    """Tell whether a line of the output has this number, together with a word that is near it in the claim."""
     near = [word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())]
-    lines = (line for line in output.casefold().splitlines() if _stands(one.number, line))
+    lines = (line for line in output.casefold().splitlines() if _occurs(one.number, line))
     return any(not near or any(word in line for word in near) for line in lines)
 
 
-def _stands(value: str, output: str) -> bool:
-    """Tell whether a number or a literal stands in an output."""
+def _occurs(value: str, output: str) -> bool:
+    """Tell whether an output contains a number or a literal as a whole word."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
     more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else "s?" if value.isalpha() else ""
     return re.search(rf"(?<![\w.]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
 
 
-def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
-    """Compare the end of a command with the end that a statement claims; return (verdict, reason)."""
+def _compare_outcome(said: Statement, done: LoggedAct) -> tuple[Verdict, str]:
+    """Compare how a command ended with the statement about it. Return the verdict and the reason."""
     code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
     kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
-    wrong, absent = _compare(said, done)
+    wrong, absent = _compare_numbers(said, done)
     if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output)):
         wrong.append("that it passes")
     if wrong and not said.more:
         return _NO, f"says {', '.join(wrong)}; its output says {found.words if is_counted else 'otherwise'}"
     if None not in (code, said.exit_code) and code != said.exit_code:
         return _NO, f"says exit code {said.exit_code}; it ended with {code}"
-    is_shown = said.more or said.admits or found.passed in passed
+    is_shown = said.more or said.admits_failure or found.passed in passed
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
     good = _BAD.sub("", output) if said.passes else output
     beside = f"{good}\n{done.act.what}\n{done.place}"
-    absent += [one for one in said.shown if not _stands(one, beside)]
+    absent += [one for one in said.shown if not _occurs(one, beside)]
     others = (words for of_kind, words in _KIND.items() if not (said.kinds & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
     numbers = {sum(passed), *(int(one.number) for one in said.tests)}
@@ -563,7 +570,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),
-        (code and not (said.exit_code == code or said.admits), ", which it does not say"),
+        (code and not (said.exit_code == code or said.admits_failure), ", which it does not say"),
         (not code and said.fails and not found.failed, ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
         (_EACH.search(clause), "; that is not each, perhaps"),
@@ -581,14 +588,14 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
 # Clauses
 
 
-def _blank(match: re.Match[str]) -> str:
+def _mask(match: re.Match[str]) -> str:
     return "`" * len(match[0])
 
 
-def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the parts of a text between matches outside backticks."""
+def _split_outside_ticks(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each part of a text between the matches. Matches inside backticks do not split."""
     start = 0
-    for match in pattern.finditer(_TICKED.sub(_blank, text)):
+    for match in pattern.finditer(_TICKED.sub(_mask, text)):
         yield start, match.start()
         start = match.end()
     yield start, len(text)

@@ -1,4 +1,4 @@
-"""Logs of the tool calls of agents, read from transcripts."""
+"""Reads logs of the agents' tool calls from transcripts."""
 
 import math
 import os
@@ -17,7 +17,7 @@ from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words,
 from agentwatch.sources.sessions.entries import Act, ActKind, CommandEnd, Entry, RunTranscript, find_acts
 
 _MOST = 20_000  # acts of one attempt that are kept
-_PRINTED = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
+_PRINTED = 16 * 1024  # characters at the end of an output that are kept, because a summary comes last
 _SLACK = 1.0  # seconds by which a call may come before the beginning of its round
 _LONGEST_ACT = 2_000
 
@@ -33,9 +33,9 @@ _HOOK = re.compile(
 )
 
 
-class Done(NamedTuple):
-    """An act that happened; for a command also its directory ("" if unknown), exit code (or None) and the output's end.
-    `hooked`: git ran a hook."""
+class LoggedAct(NamedTuple):
+    """An act of an agent in a log. A command also has its directory ("" if unknown), exit code (None if unknown) and
+    the end of its output. `hooked` tells whether git ran a hook."""
 
     act: Act
     call: Call
@@ -52,39 +52,39 @@ class Done(NamedTuple):
 
     @property
     def counts(self) -> Counts | None:
-        """The tests that its output counts."""
+        """The counts of tests in the output."""
         return counts_in(self.output)
 
     @property
     def is_bad(self) -> bool:
-        """Whether it failed, or counts failures."""
+        """Whether the command failed, or its output counts failures."""
         return bool(self.code or (self.counts and self.counts.failed))
 
     @property
     def words(self) -> str:
-        """Its end, in words."""
+        """How the command ended, in words."""
         counted = f" and {self.counts.words}" if self.counts else ""
         ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
-        return f"`{short(self.act.what)}` ended with {ended}{counted}"
+        return f"`{shorten(self.act.what)}` ended with {ended}{counted}"
 
     @property
     def parts(self) -> tuple[Words, ...] | None:
-        """The commands of its line, None if they may have started others."""
+        """The commands of the line, or None if other commands may have run as well."""
         return self.line.parts if self.line and not self.hooked else None
 
     @property
-    def over_at(self) -> float:
-        """The time when it was over; infinity for a command of unknown end, which may go on in the background."""
+    def latest_end(self) -> float:
+        """The latest time at which the act may have ended: infinity for a command that may run in the background."""
         if self.line and self.code is None:
             return math.inf
         return self.act.at if self.act.ended_at is None else self.act.ended_at
 
     @property
     def change(self) -> str:
-        """In words, how it may have changed a file that is no document; "" if it did not."""
-        what = short(self.act.what)
+        """How the act may have changed a file that is no document, in words, or ""."""
+        what = shorten(self.act.what)
         if self.line:
-            # A hook may have formatted files.
+            # `parts` is None after a hook, because hooks may format files.
             is_quiet = self.parts is not None and all(map(changes_nothing, self.parts))
             return "" if is_quiet else f"`{what}` may have changed files"
         if self.act.kind is ActKind.WRITE:
@@ -93,56 +93,54 @@ class Done(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """Calls in the order in which they began; `gap` is the reason, if any, why it may lack some. `is_partial`: unknown
-    changes are possible, too."""
+    """The acts of one attempt in the order in which they began. `gap` is the reason why acts may be missing, or "". If
+    `is_partial`, unknown changes of files are possible, too."""
 
-    done: tuple[Done, ...] = ()
+    acts: tuple[LoggedAct, ...] = ()
     gap: str = ""
     is_partial: bool = False
 
     @property
-    def ran(self) -> list[Done]:
-        """The commands."""
-        return [one for one in self.done if one.line]
+    def commands(self) -> list[LoggedAct]:
+        """The acts that are commands."""
+        return [one for one in self.acts if one.line]
 
     @property
-    def changes(self) -> list[Done]:
-        """All acts that may have changed a file."""
-        return [one for one in self.done if one.change]
+    def changes(self) -> list[LoggedAct]:
+        """The acts that may have changed a file."""
+        return [one for one in self.acts if one.change]
 
 
-def short(text: str) -> str:
-    """Return a command line shortened for quoting."""
+def shorten(text: str) -> str:
+    """Return a command line in at most 80 characters, to quote it."""
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
-    """Return the log of the first run and of the runs it asked for, which follow; None if the first has none.
-
-    Blocks while their transcripts are read.
-    """
-    gap, made = "", list[Done]()
+    """Return one log of a run and the runs that it started, which follow in `runs`. Return None if the first run has no
+    transcript. Blocks while the transcripts are read."""
+    gap, made = "", list[LoggedAct]()
     for run in runs:
         transcript = transcript_of(run)
         if transcript is None and run is runs[0]:
             return None
         try:
-            made += _of_run(run, transcript.records()) if transcript else ()
-        except Exception as error:  # noqa: BLE001  a faulty third-party reader must not end all checks
+            made += _read_acts(run, transcript.records()) if transcript else ()
+        except Exception as error:  # noqa: BLE001  a faulty third-party reader must not stop all checks
             gap = f"not all of its transcript can be read ({error})"
         gap = gap if transcript else "an agent that it asked has no transcript"
     if len(made) > _MOST:
         gap = "it did too much to keep in mind"
-    done = sorted((one for one in made[-_MOST:] if not one.act.refused), key=lambda one: (one.act.at, one.act.place))
-    strange = (one.act.tool[:60] for one in done if one.act.kind is ActKind.STRANGE)
+    acts = sorted((one for one in made[-_MOST:] if not one.act.refused), key=lambda one: (one.act.at, one.act.place))
+    strange = (one.act.tool[:60] for one in acts if one.act.kind is ActKind.STRANGE)
     is_partial = bool(gap)
     gap = gap or next((f"it used {tool}, and what that does is not known" for tool in strange), "")
-    return ToolLog(tuple(done), gap, is_partial)
+    return ToolLog(tuple(acts), gap, is_partial)
 
 
-def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
-    """Yield the acts of a run; other rounds of its session belong to other attempts."""
+def _read_acts(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[LoggedAct]:
+    """Yield the acts of a run. Acts of its session before or after the run belong to other attempts."""
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
@@ -152,30 +150,30 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
         if not since <= act.at <= until:
             continue
         call = Call(run.source, run.session_id, act.place, act.answered, act.at)
-        done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
+        logged = LoggedAct(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
         if act.kind is ActKind.COMMAND:
             line, (code, output, _) = parse_line(act.what), act.ended or CommandEnd(None, "")
             cwd, output = resolved(act.cwd) if act.cwd else "", _COLORS.sub("", output[-_PRINTED:])
-            done = done._replace(
+            logged = logged._replace(
                 line=line,
                 command=line.command,
                 place=posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place[:1] == "/" else "",
-                code=None if line.hides else code,
+                code=None if line.hides_exit_code else code,
                 output=output,
                 hooked=bool(_HOOKED.search(line.text[:LONGEST]) and _HOOK.search(_GITS_OWN.sub("", output))),
             )
-        yield done
+        yield logged
 
 
 class WorkspaceLogs:
-    """The changes in the logs of a workspace's runs; a log is read again only if its run has changed."""
+    """Finds changes of files in the logs of all runs of a workspace. Each log is read again if its run has changed."""
 
     def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf):
         self._runs, self._transcript_of = runs, transcript_of
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 
-    def changed(self, own: Iterable[Run], since: float, until: float) -> str:
-        """Return in words a change between two times by other than the `own` runs; "" for none."""
+    def change_by_others(self, own: Iterable[Run], since: float, until: float) -> str:
+        """Return in words a change of files between two times by a run that is not among `own`, or ""."""
         mine = {run.session for run in own}
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
@@ -186,11 +184,11 @@ class WorkspaceLogs:
                 log = read_log([replace(run, rounds=())], self._transcript_of)
                 spans = None
                 if log is not None and not log.is_partial:
-                    spans = [(one.at, one.over_at, one.change) for one in log.changes]
+                    spans = [(one.at, one.latest_end, one.change) for one in log.changes]
                 known = self._changes[run.session] = run, spans
             if known[1] is None:
                 return "another agent was at work, and no log tells what it did"
-            # A command may have changed a file at any time until it was over.
+            # A command may have changed a file at any time while it ran.
             for began, over, change in known[1]:
                 if began <= until and over > since:
                     return f"another agent: {change}"

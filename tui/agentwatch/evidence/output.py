@@ -1,11 +1,11 @@
-"""Numbers with their nouns, in claims and in outputs, and the results that runners print; pure."""
+"""Reads numbers with their nouns in claims and outputs, and the results that test runners print."""
 
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentwatch.evidence.shell import words_of
+from agentwatch.evidence.shell import word_table
 
 STATUSES = {
     "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|ok|bestanden"
@@ -70,10 +70,8 @@ _Find = Callable[[str, str, int], re.Match[str] | None]
 
 
 class Quantity(NamedTuple):
-    """A number, or a share with its `%`, with its subject and status ("" if not told).
-
-    `near` are the words around it.
-    """
+    """A number or a percentage, what it counts (`subject`) and how these ended (`status`). Both are "" if the text does
+    not say so. `near` are the words around the number."""
 
     number: str
     subject: str = ""
@@ -94,50 +92,50 @@ class Quantity(NamedTuple):
         return self.is_fault and self.number not in ("0", "0%")
 
 
-def number(digits: str) -> int:
-    """Return the number that a text spells; words for none are 0."""
+def parse_number(digits: str) -> int:
+    """Return the number of a text's digits. A text without digits, such as `none`, is 0."""
     kept = re.sub(r"\D", "", digits)
     return int(kept) if kept else 0
 
 
-def _named(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
-    """Return the noun of a table that `find` finds in a text (else ""), and the end of the match."""
+def _find_noun(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
+    """Return the first name of a table whose words occur in a text, and the end of the match, or "" and 0."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
 
-def _following(text: str) -> tuple[str, str, int]:
-    """Return (subject, status, end) of the words after a number."""
+def _read_nouns_after(text: str) -> tuple[str, str, int]:
+    """Return the subject, the status and the end of the words after a number that belong to the number."""
     head = _HEAD.match(text)
-    subject, end = _named(_SUBJECTS, head[0]) if head else ("", 0)
+    subject, end = _find_noun(_SUBJECTS, head[0]) if head else ("", 0)
     if subject:
-        status, last = _named(STATUSES, text[:60])
+        status, last = _find_noun(STATUSES, text[:60])
         return subject, status, max(end, last)
     rest = _FILLER.sub("", text, count=1)
-    status, last = _named(STATUSES, rest, re.match)
+    status, last = _find_noun(STATUSES, rest, re.match)
     return "", status, last + len(text) - len(rest) if status else 0
 
 
 @lru_cache(4096)
 def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
-    """Return the numbers of a clause or a line with the nouns near them, and the text without them. A noun that leads
-    the line belongs to all its numbers; in a clause (`claimed`) only to those with a status."""
+    """Return the numbers of a text with the nouns near them, and the text without these. The text is a claim, or a line
+    of an output. A noun at the beginning belongs to all numbers, but in a claim only to numbers with a status."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
-    scope = _named(_SUBJECTS, led[1])[0] if led else ""
+    scope = _find_noun(_SUBJECTS, led[1])[0] if led else ""
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
         after = _BREAK.split(text[mark.end() : last], maxsplit=1)[0]
         before = _BREAK.split(text[at : mark.start()])[-1]
-        subject, status, end = _following(after)
+        subject, status, end = _read_nouns_after(after)
         begin, at, near = mark.start(), mark.end(), f"{before[-40:]} {after[:40]}"
         if mark["none"] is not None:
             near = after[:40]
             if not (status or subject):
                 continue
         elif label := _LABELLED.search(before) or _ADJACENT.search(before):
-            names = _named(_SUBJECTS, label[1])[0], _named(STATUSES, label[1])[0]
+            names = _find_noun(_SUBJECTS, label[1])[0], _find_noun(STATUSES, label[1])[0]
             begin -= len(before) - label.start() if any(names) else 0
             subject, status = subject or names[0], status or names[1]
         subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
@@ -147,9 +145,9 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
             continue
         subject, status = (subject or "tests", "total") if mark["of"] else (subject, status)
         digits = mark["part"] or mark["of"] or mark["n"] or ""
-        quantities.append(Quantity(str(number(digits)), subject, status, near))
+        quantities.append(Quantity(str(parse_number(digits)), subject, status, near))
         if mark["whole"]:
-            quantities.append(Quantity(str(number(mark["whole"])), subject, "total" if subject else "", near))
+            quantities.append(Quantity(str(parse_number(mark["whole"])), subject, "total" if subject else "", near))
     return tuple(quantities), "".join(rest)
 
 
@@ -157,7 +155,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
 
 
 class Counts(NamedTuple):
-    """The tests of a summary, None if not told; `failed` are failures and errors together."""
+    """The counts of tests in a summary, each None if it is not printed. `failed` are failures and errors together."""
 
     total: int | None = None
     passed: int | None = None
@@ -171,25 +169,25 @@ class Counts(NamedTuple):
         return ", ".join(told) or (f"{self.total:,} tests" if self.total is not None else "none failed")
 
 
-_FRAME = words_of(
+_FRAME = word_table(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning assertions"
     " containing time took s ms m h sec secs second seconds min info summary duration executed done expectations flaky"
     " obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases from"
     " passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at completed"
     " success succeeded error you have expect calls pass fail insgesamt found"
 )
-# Lines for each of several modules, whose numbers are added.
+# Lines that a runner prints for each of several modules. Their numbers are added.
 _ADDING = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
 _DLL = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
 _ALL_WELL = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
-# Lines of a summary that count other things, and lines of single tests.
+# Lines of a summary that do not count tests, and lines of single tests.
 _NO_COUNT = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
 _PACKAGES = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE = 300
 _COUNTED = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
 
 
-def _lines(output: str) -> Iterator[str]:
+def _output_lines(output: str) -> Iterator[str]:
     for printed in output.replace("\r", "\n").splitlines():
         line = _DLL.sub("", printed.strip())
         if len(line) <= _LONGEST_LINE and not _NO_COUNT.match(line):
@@ -198,16 +196,16 @@ def _lines(output: str) -> Iterator[str]:
 
 @lru_cache(256)
 def quantities_in(output: str) -> frozenset[Quantity]:
-    """Return all numbers with nouns in an output, line by line."""
-    return frozenset(one for line in _lines(output) for one in read_quantities(line, claimed=False)[0])
+    """Return all numbers in an output, each with the nouns of its line."""
+    return frozenset(one for line in _output_lines(output) for one in read_quantities(line, claimed=False)[0])
 
 
 @lru_cache(256)
 def counts_in(output: str) -> Counts | None:
-    """Return the counts of an output's summary; None if there is none, or several that differ."""
+    """Return the counts of tests in an output's summary. Return None without a summary, or if several differ."""
     groups: list[dict[str, int]] = []
     adding = True
-    for line in _lines(output):
+    for line in _output_lines(output):
         quantities, rest = read_quantities(line, claimed=False) if _COUNTED.search(line) else ((), line)
         values: dict[str, int] = {}
         for one in quantities:
@@ -218,13 +216,13 @@ def counts_in(output: str) -> Counts | None:
         if (groups or values) and _ALL_WELL.match(line) and "passed" not in values:
             values.setdefault("failed", 0)
         words = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
-        if not values or not all(_named(STATUSES, word)[0] for word in words):
+        if not values or not all(_find_noun(STATUSES, word)[0] for word in words):
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
             groups.append({})
         groups[-1] |= values
-    made = [_completed(**one) for one in groups]
+    made = [_complete_counts(**one) for one in groups]
     if made and adding:
         return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
     if made:
@@ -233,10 +231,10 @@ def counts_in(output: str) -> Counts | None:
     return Counts(failed=packages.count(None)) if packages else None
 
 
-def _completed(
+def _complete_counts(
     total: int | None = None, passed: int | None = None, failed: int | None = None, skipped: int = 0
 ) -> Counts:
-    """Return the counts, completed from each other: a summary that lists no failures has 0 failures."""
+    """Return the counts of a summary, with missing counts computed from the others. Unlisted failures are 0."""
     others = (failed or 0) + skipped
     if total is None:
         passed = passed or 0

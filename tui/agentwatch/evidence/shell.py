@@ -1,7 +1,7 @@
-"""Shell lines: the one command that has the exit code, and which commands check, change or start something; pure.
+"""Parses shell lines: which command set the exit code, and which commands check, change or start something.
 
-Nothing is ever run here. A line is judged only if one command in it stands alone or follows plain `cd`; a line that is
-not fully understood (substitutions, loops, functions) may have started and changed anything.
+Nothing is run here. A result is read from a line only if one command is alone in it or follows plain `cd`. A line that
+is not fully understood (substitutions, loops, functions) may have started and changed anything.
 """
 
 from __future__ import annotations
@@ -13,69 +13,69 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-def words_of(words: str) -> frozenset[str]:
-    """Return a table of words from one line of them."""
+def word_table(words: str) -> frozenset[str]:
+    """Return the set of the words in a text."""
     return frozenset(words.split())
 
 
-LONGEST = 16_384  # characters of a line that are looked at
+LONGEST = 16_384  # characters of the longest line that is parsed
 
 Words = tuple[str, ...]
 
 _MARKS = "();<>|&\n"
-_WORDS_OF_SHELL = words_of(
+_WORDS_OF_SHELL = word_table(
     "if then else elif fi for while until do done case esac in function select coproc { } ! [[ ]] eval exec trap alias"
     " unalias exit return break continue shopt wait builtin command"
 )
 _SUBSTITUTED = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
 # A here-document in which nothing is substituted.
 _DOCUMENT = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
-_OTHER_BLANK = re.compile(r"[^\S \t\n]")  # a blank at which no shell splits
-# Finds a single `&`, after a job that may go on.
+_OTHER_BLANK = re.compile(r"[^\S \t\n]")  # a blank at which shells do not split words
+# Finds a single `&`, which leaves a job running in the background.
 _DETACHED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DOTALL)
 _SILENT = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
-# After a command, these determine the exit code of the line, and print no result of their own.
+# Parts after a command that set the exit code of the line, but print no result of their own.
 _PASSED_ON = re.compile(
     r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 
 
 class Line(NamedTuple):
-    """A whole line and the words of all its commands, None if not fully understood. `sole` are the words of the only
-    command that prints; it has the exit code unless the line `hides` it. `place` is the directory to which plain `cd`
-    leads."""
+    """A shell line. `parts` are the words of all its commands, or None if the line is not fully understood. `sole` are
+    the words of the only command that prints. The line has the exit code of this command, unless `hides_exit_code`.
+    `place` is the directory to which plain `cd` leads."""
 
     text: str
     parts: tuple[Words, ...] | None = None
     sole: Words = ()
     place: str = ""
-    hides: bool = False
+    hides_exit_code: bool = False
 
     @property
     def command(self) -> Command:
-        """Its sole command, or all of it as one."""
+        """The sole command, or the whole line as one command."""
         return command_of(self.sole) if self.sole else Command(" ".join(self.text.split()))
 
 
 @lru_cache(4096)
 def parse_line(text: str) -> Line:
-    """Parse a line; never raise."""
+    """Parse a shell line. Never raise."""
     text = _OTHER_BLANK.sub("\N{REPLACEMENT CHARACTER}", text)
     plain = _DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text
-    parts, place, end = _split(plain), "", 0
+    parts, place, end = _split_commands(plain), "", 0
     while (led := _LED.match(text, end)) is not None:
         place, end = posixpath.join(place, led["to"]), led.end()
     rest = _PASSED_ON.sub("", text[end:])
-    sole = _split(rest) if parts and not _SILENT.search(rest) else None
+    sole = _split_commands(rest) if parts and not _SILENT.search(rest) else None
     is_sole = sole is not None and len(sole) == 1 and not any("<" in word or ">" in word for word in sole[0])
-    hides = rest != text[end:] or "&" in _DETACHED.findall(plain[:LONGEST])
-    return Line(text, parts, sole[0] if sole and is_sole else (), place, hides)
+    hides_exit_code = rest != text[end:] or "&" in _DETACHED.findall(plain[:LONGEST])
+    return Line(text, parts, sole[0] if sole and is_sole else (), place, hides_exit_code)
 
 
-def _split(text: str) -> tuple[Words, ...] | None:
-    """Return the words of a line's commands, redirections included; None if not fully understood."""
+def _split_commands(text: str) -> tuple[Words, ...] | None:
+    """Return the words of each command in a line, with redirections, or None if the line is not fully understood."""
     if len(text) > LONGEST or _SUBSTITUTED.search(text):
         return None
     lexer = shlex.shlex(_MERGED.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=_MARKS)
@@ -98,7 +98,7 @@ def _split(text: str) -> tuple[Words, ...] | None:
 
 # Wrappers
 
-# Prefixes of a command; a variable not known to be harmless may make it another program (`odd`).
+# Prefixes before a command. A variable that is not known to be harmless (`odd`) may make it another program.
 _WRAPPERS = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
@@ -116,7 +116,7 @@ _RENAMED = [
     (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
     (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
-# Options that say how much is printed or how a check is done, not what is checked.
+# Options that change how much is printed or how a check is done, but not what is checked.
 _NEUTRAL = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
     r"|race)|--(?:(?:tb|format|ext|colou?rs?|durations|cov|cov-report|maxfail|max-warnings|reporters?"
@@ -129,30 +129,30 @@ _NEUTRAL = re.compile(
 
 
 class Command(NamedTuple):
-    """A command without wrappers; `odd`: variables set for it may make it another program."""
+    """A command without wrappers. `may_be_other`: its variables may make it run another program."""
 
     text: str = ""
-    odd: bool = False
+    may_be_other: bool = False
 
     @property
     def name(self) -> str:
-        """The program."""
+        """The first word, which names the program."""
         return self.text.partition(" ")[0]
 
     @property
     def nickname(self) -> str:
-        """The tool that a program such as cargo or go starts, by which people call it."""
+        """The name by which people call the command: `test` for `cargo test`, or the program's name."""
         words = self.text.split()
         return words[1] if len(words) > 1 and words[0] in _STARTING_TOOLS else self.name.rpartition("/")[2]
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program, with its first argument if that chooses another program."""
+        """The program's name, and the first argument if it chooses what runs, as in `npm test`."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
 
-_STARTING_TOOLS = words_of("cargo go dotnet npm bundle composer mix")
+_STARTING_TOOLS = word_table("cargo go dotnet npm bundle composer mix")
 _CHOOSING = re.compile(
     r"(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
     r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z"
@@ -161,25 +161,25 @@ _CHOOSING = re.compile(
 
 @lru_cache(4096)
 def command_of(words: Words) -> Command:
-    """Return the command that a part of a line starts."""
-    text, odd = " ".join(words), False
+    """Return the command that some words of a line start, without wrappers such as `env` or `uv run`."""
+    text, may_be_other = " ".join(words), False
     while match := _WRAPPERS.match(text):
-        odd, text = odd or match["odd"] is not None, text[match.end() :]
+        may_be_other, text = may_be_other or match["odd"] is not None, text[match.end() :]
     directory, name = posixpath.split(text.partition(" ")[0])
     if _BINARIES.match(directory):
         text = name + text[len(directory) + 1 + len(name) :]
     for pattern, name in _RENAMED:
         text = pattern.sub(name, text, count=1)
-    return Command(text, odd)
+    return Command(text, may_be_other)
 
 
 _LONGEST_COMPARED = 600  # characters of a command that is compared word by word
 
 
-def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
-    """Return the words by which a run is narrower than the command asked for: "" if equal, None for another command.
-    Options for printing or style, and words that the clause mentions, do not count."""
-    if asked.odd != ran.odd or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
+def extra_words(asked: Command, ran: Command, clause: str = "") -> str | None:
+    """Return the arguments by which `ran` checks less than the command `asked`, or None for another command. Arguments
+    that the clause mentions do not count."""
+    if asked.may_be_other != ran.may_be_other or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
     wanted, words = asked.text.split(), ran.text.split()
     is_known, is_nickname = kind_of(ran) != "", wanted == [ran.nickname] != words[:1] and "/" not in ran.name
@@ -199,7 +199,7 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
 
 
 def _is_mentioned(word: str, clause: str) -> bool:
-    """Tell whether a clause names an argument: `spec/models` as `models` or `model`, `--dry-run` as `dry run`."""
+    """Tell whether a clause mentions an argument. It may say `model` for `spec/models`, `dry run` for `--dry-run`."""
     names = [name for name in re.split(r"[\W_]+", word.partition("=")[0].rstrip("/").rpartition("/")[2]) if name]
     pattern = r"[\W_]*".join(re.escape(name.removesuffix("s")) for name in names)
     return len(pattern) > 2 and re.search(rf"(?<![^\W_]){pattern}s?(?![^\W_])", clause, re.IGNORECASE) is not None
@@ -231,19 +231,19 @@ _BUILD = re.compile(
     r"|\S+ (?:(?:-\S+|\w[\w:-]*) ){0,3}-{0,2}(?:[\w:-]*[:_-])?(?:build|compile|assemble|package|bundle|publish"
     r"|pack)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
-# Programs that start commands written down in a file of the project.
+# Programs that run commands from a file of the project.
 RUNNERS = re.compile(
     r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
     r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
-_WHOLE = words_of(
+_WHOLE = word_table(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )
 # Programs of the project itself, and scripts that test a part: `test:unit`.
 _OWN = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 _MAKING = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
-# Options with which a check checks nothing, or may check nothing.
+# Options that may make a check do nothing.
 _NO_CHECK = re.compile(
     r"(?:--version|-V|-h|--help|--collect-only|--co|--list\S*|--no-run|--dry-run|-n|-N|--just-print|--fixtures"
     r"|--markers|--init|--showConfig|--setup-(?:plan|only)|--print-config|--exit-zero|--issues-exit-code\S*"
@@ -256,14 +256,14 @@ _FORMATTERS = re.compile(
 )
 
 _LOOKING_ONLY = re.compile(r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z")
-# A formatter that lists the files that it would change, and ends with 0.
+# Formatters that list the files that they would change, but end with 0.
 LISTING = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
 _PARTIAL = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
 @lru_cache(4096)
 def kind_of(command: Command) -> str:
-    """Return "test", "lint", "types", "build", or "" if the command is not known as a check."""
+    """Return the kind of a check: "test", "lint", "types" or "build". Return "" if the command is no check."""
     if not re.match(r"[A-Za-z./]", command.text) or CHECKING_NOTHING.match(command.name):
         return ""
     text = re.sub(r"\Acargo \+\S+", "cargo", command.text)
@@ -273,7 +273,7 @@ def kind_of(command: Command) -> str:
 
 
 def checks_nothing(command: Command) -> bool:
-    """Tell whether the exit code of a check says nothing, because of its options."""
+    """Tell whether the options of a check make its exit code meaningless."""
     if command.name == "make":
         return any(word.startswith("-") and not _MAKING.fullmatch(word) for word in command.text.split())
     options = [word for word in _NEUTRAL.sub("", command.text).split() if word.startswith("-")]
@@ -283,11 +283,11 @@ def checks_nothing(command: Command) -> bool:
     return is_shell or (any(map(_NO_CHECK.match, options)) and kind_of(command) != "")
 
 
-def is_whole(command: Command) -> bool:
-    """Tell whether a check covers everything, as far as its arguments tell."""
+def covers_everything(command: Command) -> bool:
+    """Tell whether a check covers the whole project, as far as its arguments show."""
     text = " ".join(_NEUTRAL.sub("", command.text).split())
     match = next((match for pattern in (_LINT, _TYPES, _TESTS, _BUILD) if (match := pattern.match(text))), None)
-    if match is None or command.odd or _OWN.search(match[0]) or _PARTIAL.search(match[0]):
+    if match is None or command.may_be_other or _OWN.search(match[0]) or _PARTIAL.search(match[0]):
         return False
     return set(text[match.end() :].split()) <= _WHOLE
 
@@ -307,10 +307,10 @@ _GIT_READS = (
 )
 GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 _GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
-# Programs that never check anything, and change no file unless an option says so.
+# Programs that never check anything. The first change no file unless an option says so.
 LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
 CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
-# Calls of such programs that start other programs, or act on something elsewhere.
+# Calls of these programs that start other programs, or change something elsewhere.
 _STARTING = re.compile(
     r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
     r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"
@@ -347,14 +347,14 @@ _FIXING = re.compile(
 
 
 def starts_nothing(words: Words) -> bool:
-    """Tell whether a command can neither be nor start a check; the output shows whether git ran a hook."""
+    """Tell whether a command neither is nor starts a check. Hooks of git do not count here."""
     text, inner = " ".join(words), command_of(words).text
     known = not inner or _STARTS_NOTHING.match(text) or _PREPARING.match(inner) or _READING.match(inner)
     return bool(known) and not _STARTING.match(text)
 
 
 def changes_nothing(words: Words) -> bool:
-    """Tell whether a command certainly leaves the files of a workspace as they are."""
+    """Tell whether a command certainly changes no file of the workspace."""
     command = command_of(words)
     if any(">" in mark and set(mark) <= set("<>&|") for mark in words):
         return False
@@ -362,7 +362,7 @@ def changes_nothing(words: Words) -> bool:
         return True
     if not kind_of(command):
         return not command.text or _READING.match(command.text) is not None
-    # A build's output lies beside its sources, but `make` may do anything.
+    # A build writes only its own output files, but `make` may do anything.
     guessed = command.name.startswith("make") and kind_of(command) == "build"
     is_writing = _FORMATTERS.match(command.text) and checks_nothing(command)
-    return not (command.odd or is_writing or guessed or any(map(_FIXING.match, words[1:])))
+    return not (command.may_be_other or is_writing or guessed or any(map(_FIXING.match, words[1:])))

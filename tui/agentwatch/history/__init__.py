@@ -1,1 +1,1 @@
-"""The history of a workspace: events, acknowledgements, recordings, the log of state changes, errors.json."""
+"""Stores the old runs of a workspace, acknowledgements and recordings, and derives the log of state changes."""

@@ -1,4 +1,4 @@
-"""Seen, acknowledged and snoozed tasks, in the history's database; not decisions, and not shown to agents."""
+"""Stores in the history which tasks the operator has seen, acknowledged or snoozed. Agents never see this."""
 
 import json
 import secrets
@@ -15,18 +15,18 @@ from agentwatch.background import Pollable
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.history.store import Database, UnusableError, select_rows
+from agentwatch.history.store import Database, UnusableError, query
 
-# The file of earlier versions, a JSON object per line; the next write imports and renames it.
+# Earlier versions wrote this file, with one JSON object a line. The next write imports and renames it.
 OLD_NAME = "put-aside.jsonl"
 
 
 class AcknowledgeError(AgentwatchError):
-    """Nothing could be acknowledged or snoozed, and nothing was."""
+    """An acknowledgement could not be written. No task was acknowledged or snoozed."""
 
 
 class Acknowledgement(NamedTuple):
-    """The tasks (ids) of one acknowledgement or snooze (`did`) at a time (epoch seconds), which an undo takes back."""
+    """The ids of the tasks that were acknowledged or snoozed together. `did` says which of the two; `at` is a time."""
 
     name: str
     at: float
@@ -35,7 +35,7 @@ class Acknowledgement(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """An operator's action on a task, as in the table `asides`; `mark` is the state that the operator saw."""
+    """A row of the table `asides`: an action of the operator on a task. `mark` is the state that the operator saw."""
 
     kind: str
     at: float
@@ -46,82 +46,82 @@ class _Row(NamedTuple):
 
 
 class Acknowledgements(Pollable):
-    """The acknowledgements of one workspace, in its state directory; any thread may call it."""
+    """The acknowledgements of one workspace. Any thread may call the methods."""
 
     def __init__(self, state: Path, *, clock: Callable[[], float] = time.time):
         self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
         self._clock = clock
+        # The state as last reported: the time since when tasks are new, and the last action on each task.
         self._began: float | None = None
-        # The reported state: since when things are new, and each task's last action.
         self._known: dict[str, Aside] = {}
-        self._signs: object = "none yet"  # differs from the file's stamp until it was read
-        self._marked: deque[_Row] = deque()
-        self._unread = self._unwritten = ""
-        self._io = threading.RLock()
+        self._stamp: object = "none yet"  # differs from every stamp of a file
+        self._unwritten_rows: deque[_Row] = deque()
+        self._read_problem = self._write_problem = ""
+        self._lock = threading.RLock()
 
     @property
     def notice(self) -> str | None:  # type: ignore[override]
-        return self._unread or self._unwritten or self._database.set_aside or None
+        return self._read_problem or self._write_problem or self._database.set_aside or None
 
-    def begin(self) -> list[Event]:
-        """Read for the first time, for a screen: everything before the very first time is not new. Blocks."""
+    def read_first(self) -> list[Event]:
+        """Return the stored acknowledgements. At the very first start, record that no older task is new. Blocks."""
         events = self.read_changes()
         if self._began is None:
-            self._marked.append(_Row("began", self._clock()))
+            self._unwritten_rows.append(_Row("began", self._clock()))
         return [*events, *self.poll()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
-        """Note that these tasks were looked at with these marks; written soon."""
-        self._marked.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
+        """Remember that the operator looked at these tasks. `poll` writes it to the disk."""
+        self._unwritten_rows.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
 
     def poll(self) -> list[Event]:
-        """Write the noted marks; return the changes since the last call, made here or elsewhere. Blocks."""
-        with self._io:
-            rows = [self._marked.popleft() for _ in range(len(self._marked))]
+        """Write the remembered rows. Return the changes since the last call, also by other processes. Blocks."""
+        with self._lock:
+            rows = [self._unwritten_rows.popleft() for _ in range(len(self._unwritten_rows))]
             try:
-                self._add(rows)
+                self._write_rows(rows)
             except AcknowledgeError as error:
-                self._unwritten = str(error)
-                self._marked.extendleft(reversed(rows))
+                self._write_problem = str(error)
+                self._unwritten_rows.extendleft(reversed(rows))
             return self.read_changes()
 
     def read_changes(self) -> list[Event]:
-        """Return the changes since the last call; blocks."""
-        with self._io:
-            signs = change_stamp(self._database.path)
-            if signs == self._signs or (rows := self._rows()) is None:
+        """Return the changes since the last call, also those of other processes. Blocks."""
+        with self._lock:
+            stamp = change_stamp(self._database.path)
+            if stamp == self._stamp or (rows := self._read_rows()) is None:
                 return []
-            self._signs, before, was = signs, self._known, self._began
+            self._stamp, before, was = stamp, self._known, self._began
             self._began, self._known = began, known = _fold_rows(rows)
             changed = [one for one in sorted({*before, *known}) if known.get(one) != before.get(one)]
             events: list[Event] = [Noted(0, self._clock(), one, known.get(one, Aside())) for one in changed]
             return [*events, Looked(0, began)] if began not in (None, was) else events
 
-    def _rows(self) -> list[_Row] | None:
-        """Return all rows that were not undone; None if they cannot be read."""
+    def _read_rows(self) -> list[_Row] | None:
+        """Return all rows that were not undone. Return None if the rows cannot be read."""
         try:
             rows = [*_read_old(self._old), *(self._database.read(_select_rows) or ())]
         except (UnusableError, OSError) as error:
-            self._unread = f"what you have put aside cannot be read: {error}"
+            self._read_problem = f"what you have put aside cannot be read: {error}"
             return None
-        self._unread = ""
+        self._read_problem = ""
         undone = {row.name for row in rows if row.kind == "undo"}
         return [row for row in rows if row.name not in undone]
 
     # Actions of the operator. Each blocks and raises AcknowledgeError.
 
     def acknowledge(self, marks: Mapping[str, str], name: str = "") -> None:
-        """Put these tasks aside as they are; calls with the same `name`, in several workspaces, belong together."""
-        self._put("acknowledge", marks, name or new_name())
+        """Acknowledge these tasks in their current state. Calls with the same `name` are undone together."""
+        self._put_aside("acknowledge", marks, name or new_name())
 
     def snooze(self, marks: Mapping[str, str], until: float | None) -> None:
-        """Put these tasks aside until a time (epoch seconds), or else until they change."""
-        self._put("snooze", marks, new_name(), until)
+        """Snooze these tasks until a time in epoch seconds. If `until` is None, snooze them until they change."""
+        self._put_aside("snooze", marks, new_name(), until)
 
-    def last(self) -> Acknowledgement | None:
-        """Return the acknowledgement that an undo would take back now, or None."""
-        rows = self._rows() or []
+    def find_last(self) -> Acknowledgement | None:
+        """Return the latest acknowledgement or snooze that was not undone. Return None if there is none."""
+        rows = self._read_rows() or []
         name = next((row.name for row in reversed(rows) if row.name), None)
         if name is None:
             return None
@@ -130,36 +130,36 @@ class Acknowledgements(Pollable):
         return Acknowledgement(name, last[0].at, did, [row.task_id for row in last])
 
     def undo(self) -> Acknowledgement | None:
-        """Take back the last acknowledgement, made here or elsewhere; return it, None if there was none."""
-        if (last := self.last()) is not None:
-            self._add([_Row("undo", self._clock(), name=last.name)])
+        """Undo the latest acknowledgement or snooze, and return it. Return None if there was none."""
+        if (last := self.find_last()) is not None:
+            self._write_rows([_Row("undo", self._clock(), name=last.name)])
         return last
 
-    def _put(self, kind: str, marks: Mapping[str, str], name: str, until: float | None = None) -> None:
+    def _put_aside(self, kind: str, marks: Mapping[str, str], name: str, until: float | None = None) -> None:
         now = self._clock()
-        self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
+        self._write_rows([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
 
-    def _add(self, rows: Sequence[_Row]) -> None:
+    def _write_rows(self, rows: Sequence[_Row]) -> None:
         if not rows:
             return
-        with self._io:
+        with self._lock:
             try:
                 self._database.write(lambda connection: _insert_rows(connection, [*_read_old(self._old), *rows]))
                 with suppress(FileNotFoundError):
                     self._old.rename(self._old.with_suffix(".imported.jsonl"))
             except (UnusableError, OSError) as error:
                 raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
-            self._unwritten = ""
+            self._write_problem = ""
         self.wake()
 
 
 def new_name() -> str:
-    """Return a name for acknowledgements that belong together."""
+    """Return a new random name for acknowledgements that are undone together."""
     return secrets.token_hex(8)
 
 
 def _read_old(path: Path) -> Iterable[_Row]:
-    """Yield the rows of an earlier version's file, if any, without unreadable lines; raise OSError."""
+    """Yield the readable rows of the file that earlier versions wrote. Raise OSError."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             fields = json.loads(line)
@@ -169,7 +169,7 @@ def _read_old(path: Path) -> Iterable[_Row]:
 
 
 def _fold_rows(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
-    """Return (since when things are new, each task's last actions); `over` of earlier versions is ignored."""
+    """Return the time since when tasks are new, and the last actions on each task."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
         put, seen = known.get(task_id, Aside())
@@ -184,7 +184,7 @@ def _fold_rows(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
 
 
 def _select_rows(connection: sqlite3.Connection) -> list[_Row]:
-    rows = select_rows(connection, "SELECT kind, at, task_id, mark, name, until FROM asides ORDER BY id")
+    rows = query(connection, "SELECT kind, at, task_id, mark, name, until FROM asides ORDER BY id")
     return [_Row(kind, at, str(task_id, "utf-8", "surrogatepass"), *more) for kind, at, task_id, *more in rows]
 
 

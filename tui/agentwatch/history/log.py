@@ -1,4 +1,4 @@
-"""The events of a workspace in the order of time, and the state changes that follow from them; pure."""
+"""Puts the events of a workspace in the order of time, and derives the state changes of its tasks from them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agentwatch.delegation.tree import Tree
 
 
 def order_events(events: Iterable[Event], now: float) -> list[Event]:
-    """Return events in the order of their times: a run at the end of each round, a request as asked and as ended."""
+    """Return the events in the order of their times. A run or a request becomes several events, one for each step."""
     latest: dict[str, float] = {}
     returned: dict[str | None, float] = {}
     seen_until = lost_at = float("-inf")
@@ -34,15 +34,15 @@ def order_events(events: Iterable[Event], now: float) -> list[Event]:
             at = one.at
             if path := getattr(one, "path", ""):
                 at = max(at, latest.get(path, at))
-                # A verdict may have been kept from before a session was read.
+                # A verdict may be older than the reading of its session, so it does not move later events.
                 latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
-                # A file may have an old time, put back or renamed, but it came after the loss before.
+                # A restored or renamed file keeps its old time, but it appeared after the loss that precedes it.
                 at = max(at, lost_at)
                 seen_until = max(seen_until, at)
                 returned.setdefault(one.digest, at)
             elif isinstance(one, Decided):
-                # It is dated in whole seconds, and its return came before.
+                # A decision is dated in whole seconds, but its return came before it.
                 at = max(at, returned.get(one.decision.return_sha256, at))
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
@@ -53,7 +53,7 @@ def order_events(events: Iterable[Event], now: float) -> list[Event]:
 
 
 def _date_losses(events: Sequence[Event]) -> list[Event]:
-    """Return the events; a loss found at a start is dated before the files written meanwhile."""
+    """Return the events, each loss of a file dated no later than the next new file."""
     # Only the first time of a content counts: a renamed file keeps its time.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
     timed: list[Event] = []
@@ -84,23 +84,23 @@ def _split_event(event: Event, now: float) -> Iterator[Event]:
 
 
 def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
-    def moment(at: float | None, run: Run) -> Ran:
-        # No time is later than the last sign of life, which no store can put into the future.
+    def ran_at(at: float | None, run: Run) -> Ran:
+        # A store may hold a time in the future. The time of the event itself is the limit.
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
-    yield moment(run.started_at, _run_at_start(run, run))
+    yield ran_at(run.started_at, _run_at_start(run, run))
     for number, one in enumerate(run.rounds[:-1], 1):
         following = run.rounds[number].began_at
-        yield moment(
+        yield ran_at(
             following if one.ended_at is None else one.ended_at,
             replace(run.cut_rounds(0, number), updated_at=run.updated_at),
         )
-        yield moment(following, _run_at_start(run, run.cut_rounds(0, number + 1)))
-    yield moment(run.ended_at, run)
+        yield ran_at(following, _run_at_start(run, run.cut_rounds(0, number + 1)))
+    yield ran_at(run.ended_at, run)
 
 
 def _run_at_start(run: Run, part: Run) -> Run:
-    """Return a run as it was when the last round of `part` had begun."""
+    """Return the run as it was when the last round of `part` had just begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
     # A refused call is no sign of life: it has no model, because none was asked.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
@@ -122,7 +122,7 @@ def _run_at_start(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed; `at`: epoch seconds; texts are foreign."""
+    """A task changed its state at a time in epoch seconds. `before` is None for a new task, `after` if it went."""
 
     at: float
     task_id: str
@@ -135,7 +135,7 @@ class StateChange(NamedTuple):
 
 
 class ActivityChange(NamedTuple):
-    """A working task does something else; `at` is as in `StateChange`; texts are foreign and unsanitised."""
+    """A working task began another activity, at a time in epoch seconds. The texts are untrusted."""
 
     at: float
     task_id: str
@@ -143,7 +143,7 @@ class ActivityChange(NamedTuple):
 
 
 class RequestChange(NamedTuple):
-    """A request of a task is new or reached a further stage; `at` is as in `StateChange`; its texts are foreign."""
+    """A request of a task is new or reached another stage, at a time in epoch seconds. The texts are untrusted."""
 
     at: float
     task_id: str
@@ -154,27 +154,27 @@ Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
-    """The changes of a tree, in the order of events; with `with_activity` also the tasks' activities."""
+    """Finds the changes of a tree as events are applied; `with_activity` adds the activities of tasks."""
 
     def __init__(self, tree: Tree, *, with_activity: bool = False):
         self._tree = tree
         self._with_activity = with_activity
-        # The last activity of each task, without its time and (except for todos) its end, which are no news.
+        # The last activity of each task, without its time. The end of an activity is left out, too, except for todos.
         self._did: dict[str, Activity | None] = {}
-        self.touched = set[str]()  # tasks that changed or were looked at; the user of the set empties it
-        # The fields whose change is a change of the task; an acceptance may change no state.
+        self.touched = set[str]()  # tasks that changed; the caller empties the set
+        # By task: its state, attempt, whether a claim is false, and whether it is accepted.
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
         # By request: its stage, and whether it was allowed.
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
         self._at = float("-inf")
 
     def apply(self, events: Iterable[Event]) -> Iterator[Change]:
-        """Apply events to the tree, and yield every change in its order."""
+        """Apply the events to the tree one by one, and yield the changes."""
         for one in events:
-            yield from self.after(self._tree.apply(one), one.at)
+            yield from self.changes_of(self._tree.apply(one), one.at)
 
-    def after(self, changed: Iterable[str], at: float) -> list[Change]:
-        """Return the changes of these tasks since the last call, those first seen first, in non-decreasing time."""
+    def changes_of(self, changed: Iterable[str], at: float) -> list[Change]:
+        """Return the changes of these tasks since the last call, those of the oldest task first."""
         tasks = self._tree.tasks
         self._at = at = max(self._at, at)
         self.touched |= (changed := set(changed))
@@ -209,5 +209,5 @@ class StateChanges:
 
 
 def replay_state_changes(events: Iterable[Event], tree: Tree) -> Iterator[StateChange]:
-    """Replay events in an empty tree, and yield every state change in its order."""
+    """Apply the events to an empty tree, and yield every state change."""
     return (change for change in StateChanges(tree).apply(events) if isinstance(change, StateChange))

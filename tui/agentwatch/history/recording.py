@@ -1,6 +1,7 @@
-"""Written events: an outline for each version of a file, and a session as JSON lines that can be replayed anywhere.
+"""Writes and reads recordings: files of JSON lines with the events of a session, to replay it on any machine.
 
-An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts none of it."""
+Also writes the outline of a document, its parsed form as text. It has the version of the contracts, a letter for the
+kind of document, and JSON. A reader trusts none of it."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-# Characters of an outline; if it is longer, only the text of the version is kept.
+# The most characters of an outline. For a longer one only the text of the document is kept.
 _LONGEST_OUTLINE = 32_768
-# Bytes of a line, and of an unpacked text; the largest document read by default takes a tenth of it.
+# The most bytes of a line and of an unpacked text, ten times the largest document that is read by default.
 _LONGEST = 64 * 1024 * 1024
-_DIGITS = 8  # of the version of the contracts
+_DIGITS = 8  # characters of the version of the contracts
 _KINDS = {"h": Handoff, "r": Return, "t": TodoList}
-# Events that are written as they are: key, kind of event, and the type of its last field.
+# For each event that is written as it is: its key, its class, and the type of its last field.
 _PLAIN = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
@@ -45,12 +46,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def pack_text(text: str) -> bytes:
-    """Return a text compressed; lone surrogates are kept."""
+    """Return the compressed text. Lone surrogates are kept."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
 def unpack_text(packed: object) -> str | None:
-    """Return the text again, None if damaged."""
+    """Return the text that `pack_text` compressed. Return None if the data is damaged."""
     if isinstance(packed, bytes):
         with suppress(zlib.error, UnicodeDecodeError):
             opened = zlib.decompressobj()
@@ -61,7 +62,7 @@ def unpack_text(packed: object) -> str | None:
 
 @cache
 def contracts_version() -> str:
-    """Return a version that changes whenever the code that judges documents does."""
+    """Return a short digest that changes whenever the code of the contracts changes."""
     import agentwatch.contracts
 
     files = sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*"))
@@ -70,7 +71,7 @@ def contracts_version() -> str:
 
 
 def outline_of(seen: Seen) -> str | None:
-    """Return the outline of a version, None if it would be too long."""
+    """Return the outline of a document. Return None if the outline would be too long."""
     kind = next(letter for letter, shape in _KINDS.items() if isinstance(seen.document, shape))
     parts = seen.document, seen.findings, seen.incomplete
     outline = contracts_version() + kind + _outline_shape(kind).dump_json(parts, exclude_defaults=True).decode()
@@ -78,25 +79,25 @@ def outline_of(seen: Seen) -> str | None:
 
 
 def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
-    """Return a version again: from its outline if of the current contracts, else its text, else the old outline."""
-    noted = None
+    """Return a recorded document. An outline of older contracts is used only if the text is lost."""
+    outlined = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
             shape = _outline_shape(outline[_DIGITS : _DIGITS + 1])
             document, findings, incomplete = shape.validate_json(outline[_DIGITS + 1 :])
-            noted = Document(document, findings, not incomplete)
+            outlined = Document(document, findings, not incomplete)
             if outline.startswith(contracts_version()):
-                return noted
-    # The models of the contracts take as long to load as a screen to appear.
+                return outlined
+    # Imported late: the models of the contracts are slow to load.
     from agentwatch.contracts.reading import read_document
     from agentwatch.contracts.rules import PREFIXES
 
     reading = read_document(text, path) if isinstance(text := text_of(), str) else None
     if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
-        return noted
-    # The text no longer shows the faults that the source found in the bytes.
-    of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted else []
-    return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
+        return outlined
+    # The source found these faults in the bytes of the file, so the text no longer shows them.
+    source_faults = [one for one in outlined.findings if one.rule[:3] not in PREFIXES] if outlined else []
+    return Document(reading.document, (*source_faults, *reading.findings), reading.complete)
 
 
 @cache
@@ -106,7 +107,7 @@ def _outline_shape(kind: str) -> TypeAdapter[Any]:
 
 
 def read_object(line: str | bytes) -> dict[str, Any]:
-    """Return the JSON object in a text; raise ValueError with the reason."""
+    """Return the JSON object in a line. Raise ValueError with the reason if there is none."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -117,18 +118,18 @@ def read_object(line: str | bytes) -> dict[str, Any]:
 
 
 class Recording(NamedTuple):
-    """A recording that was read; all of it is foreign."""
+    """A recording that was read. All of it is untrusted."""
 
     workspace: str
     events: tuple[Event, ...]
-    texts: Mapping[str, str]  # by digest, as far as recorded
-    history_before: float = -math.inf  # tasks without a sign of life since then (epoch seconds) were history
+    texts: Mapping[str, str]  # the recorded texts by digest
+    history_before: float = -math.inf  # tasks without a sign of life after this time (epoch seconds) were history
 
 
 def recording_lines(
     workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None], history_before: float | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a recording; `text_of` gives the text of a digest, None if it is lost."""
+    """Yield the lines of a recording. `text_of` returns the text of a digest, or None if the text is lost."""
     line = {} if history_before is None else {"history_before": history_before}
     yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace, **line}) + "\n"
     for one in events:
@@ -151,7 +152,7 @@ def recording_lines(
 
 
 def write_new_file(path: Path, pieces: Iterable[str]) -> None:
-    """Write a text into a new file readable by the user alone; raise UsageError, and leave nothing then."""
+    """Write a text into a new file that only the user can read. On failure leave no file, and raise UsageError."""
     try:
         with open(
             path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)
@@ -160,7 +161,7 @@ def write_new_file(path: Path, pieces: Iterable[str]) -> None:
                 file.writelines(pieces)
                 file.flush()
             except BaseException:
-                # Also after an interruption: half a recording is useless.
+                # After any failure, also an interruption: half a recording is useless.
                 path.unlink(missing_ok=True)
                 raise
     except FileExistsError as error:
@@ -170,7 +171,7 @@ def write_new_file(path: Path, pieces: Iterable[str]) -> None:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording; raise UsageError if the file or a line of it is unreadable, or it has no event."""
+    """Read a recording. Raise UsageError if a line is unreadable or there is no event."""
     events: list[Event] = []
     texts: dict[str, str] = {}
     number = 1
@@ -200,7 +201,7 @@ def _read_head(path: Path, line: bytes) -> tuple[str, float]:
 
 
 def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, str]]:
-    """Return one event and its texts by digest; raise ValueError with the reason."""
+    """Return the event in a line, and its texts by digest. Raise ValueError with the reason."""
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
     if not is_time(at) or not isinstance(path, str) or not path:
         raise ValueError("`at` is no time in seconds since 1970, or `path` is no path")

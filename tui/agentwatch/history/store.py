@@ -1,17 +1,17 @@
-"""Every handoff and return ever observed; at a start, the recorded events come first, with negative `seq`.
+"""Keeps the history of a workspace in an SQLite file: every handoff and return that was ever observed.
 
-Sessions are not copied, because that would put private transcripts into a second place. Returns that break their
-contract are appended, once each, to `.agentwatch/errors.json` of the workspace, oldest first.
+A new screen first applies the recorded events, with a negative `seq`. Sessions are not copied: they are private.
+Returns that break their contract are also appended to `.agentwatch/errors.json` in the workspace. Each operation opens
+the database anew, because another process may have replaced it. Readers leave no files, so they can run in a sandbox.
 
-Each operation opens the file anew, because another agentwatch may have replaced it. It has a rollback journal: a reader
-leaves nothing beside the file, and may run in another user's sandbox.
+The tables:
 
-observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` are unused.
-texts         zlib of the document, once for each digest. The oldest are dropped first.
-checks        since when a return, in a file or of a session, has a false claim (a JSON list of these), or none (null).
-times         `watched`: when the workspace was watched last.
-asides        append-only: tasks that were acknowledged, snoozed or looked at (`seen`). `began`: nothing before it is
-              new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
+observations  versions of files in the order recorded. `digest` is null for a deleted file; `run`, `ordinal` are unused.
+texts         the compressed document of each digest. The oldest are dropped first.
+checks        the false claims of a return since a time, as a JSON list. `claims` is null if no claim is false.
+times         `watched` is when the workspace was last watched.
+asides        actions of the operator on tasks: acknowledged, snoozed, looked at (`seen`). Nothing before `began` is
+              new. `undo` takes back the actions with its `name`. `over` is of earlier versions.
 """
 
 import json
@@ -38,15 +38,15 @@ from agentwatch.sources.files.source import HistorySnapshot, KnownFile
 from agentwatch.sources.sessions.reader import adapter_of, is_time
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
-LIMIT_BYTES = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
+LIMIT_BYTES = 64 * 1024 * 1024  # the most bytes of compressed texts that are kept, some fifty thousand returns
 
-_LATEST_SECONDS = 60.0  # by then, a change of a file is recorded
+_LATEST_SECONDS = 60.0  # a change of a file is recorded within this time
 _WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest are dropped
-# For each file: its last digest, since when, and whether the file still has it.
+# Selects for each file its last digest, the time of that digest, and whether the file still exists.
 _LAST = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
-# Drops the oldest texts beyond a size, except the last text of each file.
+# Deletes the oldest texts beyond a total size, but keeps the last text of each file.
 _SHRINK = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM ({_LAST})) AND digest IN (
     SELECT digest FROM (SELECT digest, sum(length(packed)) OVER (ORDER BY last DESC) AS size FROM texts
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
@@ -62,7 +62,7 @@ Entry = dict[str, Any]
 T = TypeVar("T")
 
 
-# The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside if damaged
+# The SQLite file of a workspace. A damaged file is renamed, and a new one begun.
 
 APPLICATION_ID = 0x61677768  # `agwh`
 
@@ -76,7 +76,7 @@ MIGRATIONS = (
     CREATE INDEX observations_digest ON observations (digest);
     CREATE TABLE texts (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
     """,
-    # The tables of these three are not used any more.
+    # These three migrations made tables that are not used any more.
     "",
     "",
     "",
@@ -94,36 +94,36 @@ MIGRATIONS = (
     );
     CREATE INDEX checks_path ON checks (path, id);
     """,
-)  # Never edit one: append. `PRAGMA user_version` counts those that were applied.
+)  # Never edit a migration: append a new one. `PRAGMA user_version` counts the applied migrations.
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
 _NEWEST = 50  # a larger version number is damage
 _BUSY_SECONDS = 5.0
-# The file may be damaged or exchanged: nothing in its schema may run, its cells are checked, and SQLite makes no files
-# in a shared directory.
+# Somebody may have damaged or exchanged the file: run nothing in its schema, and check its cells. SQLite makes no
+# temporary files in a shared directory.
 _SETTINGS = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
 
 
 class UnusableError(Exception):
-    """The file cannot be read or written; the message gives the reason and the remedy."""
+    """The database cannot be read or written. The message gives the reason and the remedy."""
 
 
 class Database:
-    """The SQLite file in a state directory; any thread may call it."""
+    """The SQLite file in a state directory. Any thread may call the methods."""
 
     def __init__(self, directory: Path):
         self.directory = directory
         self.path = directory / HISTORY
-        self.set_aside = ""  # a sentence, if a damaged file was set aside
-        self._examined: tuple[int, int] | None = None  # device and inode of the file that is known to be sound
+        self.set_aside = ""  # a sentence for the operator after a damaged file was renamed, else ""
+        self._examined: tuple[int, int] | None = None  # device and inode of the file that was found undamaged
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Run `work` on the existing file and return its result, None if there is no file; raise UnusableError."""
+        """Run `work` on the database and return its result. Return None if there is no file. Raise UnusableError."""
         try:
             self.path.stat()
-            with self._connected() as connection:
+            with self._connect() as connection:
                 return work(connection)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -132,10 +132,10 @@ class Database:
             raise UnusableError(f"the history cannot be read: {self.path}: {reason}") from error
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Write in one transaction, into a new file if this one is gone or damaged; raise UnusableError."""
+        """Run `work` in one transaction, and return its result. Replace a missing or damaged file."""
         try:
-            # Locked, because a second process that finds the same damage would set the first one's new file aside.
-            with Directory.make(self.directory) as directory, directory.locked():
+            # Without the lock, a second process that finds the same damage would rename the new file of the first.
+            with Directory.open_or_make(self.directory) as directory, directory.locked():
                 for _ in range(3):
                     try:
                         return self._write(work)
@@ -145,7 +145,7 @@ class Database:
                                 f"{self.path}: {error}; free space or permissions, then start again"
                             ) from error
                         aside = f"history.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.db"
-                        # Files beside it go first: a journal left behind would be played into the new file.
+                        # Move the journal first: SQLite would apply a leftover journal to the new file.
                         for suffix in ("-journal", "-wal", "-shm", ""):
                             with suppress(FileNotFoundError):
                                 directory.move(f"{HISTORY}{suffix}", directory, f"{aside}{suffix}")
@@ -157,17 +157,17 @@ class Database:
         raise UnusableError(f"{self.directory}: a new history is damaged at once; check the disk")
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        # Made here, so that its mode, which the journal takes over, does not depend on the umask. An existing file is
-        # never opened: closing it would give up the locks that another thread holds through SQLite.
+        # Create the file here with a fixed mode, which its journal inherits. Never open an existing file: closing it
+        # would release the locks that another thread holds through SQLite.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with self._connected() as connection:
+        with self._connect() as connection:
             status = self.path.stat()
             if self._examined != (status.st_dev, status.st_ino):
                 if (version := check_file(connection)) < SCHEMA_VERSION:
                     with connection:
                         _migrate(connection, version)
-                # A running earlier version prevents this, and keeps its log.
+                # A running earlier version prevents this change of the journal mode.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA journal_mode = DELETE")
                 self._examined = status.st_dev, status.st_ino
@@ -176,7 +176,7 @@ class Database:
                 return work(connection)
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Iterator[sqlite3.Connection]:
         address = f"file:{quote(os.fsencode(self.path.absolute()))}?mode=rw"
         connection = sqlite3.connect(
             address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -195,7 +195,7 @@ class Database:
 
 
 def check_file(connection: sqlite3.Connection) -> int:
-    """Return the version of a sound file, 0 for an empty one; raise sqlite3.Error."""
+    """Return the version of an undamaged database, or 0 for an empty file. Raise sqlite3.Error if it is damaged."""
     application, version = _select_value(connection, "PRAGMA application_id"), version_of(connection)
     if not application and not version and not _select_value(connection, "SELECT count(*) FROM sqlite_master"):
         return 0
@@ -206,8 +206,8 @@ def check_file(connection: sqlite3.Connection) -> int:
     return version
 
 
-def select_rows(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query, [] if an older version has no such table or column; raise sqlite3.Error."""
+def query(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Return the rows of a query. Return [] if an older database has no such table. Raise sqlite3.Error."""
     try:
         return connection.execute(statement, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -229,13 +229,13 @@ def _select_value(connection: sqlite3.Connection, query: str) -> Any:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Return how many migrations were applied; raise sqlite3.Error."""
+    """Return the number of applied migrations. Raise sqlite3.Error."""
     return int(_select_value(connection, "PRAGMA user_version"))
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether the file is broken, rather than the disk full, busy or gone."""
-    # Our statements are fixed: if one fails, the tables are not ours.
+    """Tell whether an error means a damaged file, not a full or busy disk."""
+    # The statements of this module are correct. If one fails, the tables are not those of agentwatch.
     is_wrong = getattr(error, "sqlite_errorcode", 0) & 0xFF in (0, sqlite3.SQLITE_ERROR)
     return isinstance(error, sqlite3.DatabaseError) and (is_wrong or not isinstance(error, sqlite3.OperationalError))
 
@@ -244,32 +244,32 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 class History(Database):
-    """The observations of a workspace; one thread writes, any may read; all calls block, and errors are in `notice`."""
+    """The recorded events of a workspace. One thread writes; any thread may read. Errors appear in `notice`."""
 
     def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES):
-        """Make a history; `limit` is in bytes of compressed texts."""
+        """Create the object. `limit` is the most bytes of compressed texts that are kept."""
         super().__init__(directory)
         self._limit = limit
-        # Events with their packed texts.
+        # Events that are not on the disk yet, with their compressed texts.
         self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
         self._problem = ""
-        # Whether the first look at the workspace is over, so that the record is complete.
+        # Whether the workspace was read to the end once, so that no file is missing in the record.
         self.is_complete = False
 
     @property
     def notice(self) -> str | None:
-        """A message that the history was set aside or not kept; may quote foreign text."""
+        """A message that the history is damaged or cannot be written, or None. It may quote untrusted text."""
         return self._problem or self.set_aside or None
 
-    def begin(self) -> None:
-        """Open the file for writing, made if missing, and check all of it."""
+    def open_for_writing(self) -> None:
+        """Create the database if it is missing, check it, and delete surplus texts."""
         try:
             self.write(lambda connection: connection.execute(_SHRINK, (self._limit,)))
         except UnusableError as error:
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record the events of files and claims in one transaction; return whether they are on disk (else retried)."""
+        """Record the events of files and claims. Return False if writing failed; the next call tries again."""
         for event in events:
             if isinstance(event, Seen | Gone | Checked):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -286,11 +286,11 @@ class History(Database):
         return True
 
     def recall(self, about: str | None = None) -> HistorySnapshot:
-        """Return everything recorded; if `about` a task, only the events of its directories, if known."""
+        """Return all recorded events. With `about`, a task id, return only the events of the task's directories."""
         return self._read(lambda connection: _select_recorded(connection, about), HistorySnapshot())
 
     def text(self, digest: str) -> str | None:
-        """Return the text of a version, None if it is not kept (any more)."""
+        """Return the text with a digest. Return None if the text was dropped or never recorded."""
         return self._read(lambda connection: _select_text(connection, digest), None)
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
@@ -313,9 +313,9 @@ def _write_versions(
         newest = "SELECT digest, at < ? FROM observations WHERE path = ? ORDER BY id DESC LIMIT 1"
         before, is_later = connection.execute(newest, (event.at, path)).fetchone() or (None, True)
         if isinstance(event, Seen):
-            # The same return written later may belong to another attempt.
+            # An equal return that was written later may belong to another attempt.
             is_known = digest == before and not (is_later and isinstance(event.document, Return))
-            # Another process that watches the workspace may have recorded the same, and more after it.
+            # Another process may have recorded the same version, and later versions after it.
             same = "SELECT 1 FROM observations WHERE path = ? AND digest = ? AND at = ?"
             is_known = is_known or connection.execute(same, (path, digest, event.at)).fetchone() is not None
         else:
@@ -334,8 +334,8 @@ def _write_versions(
 
 
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
-    """Record whether a return has a false claim, if that changed."""
-    # For a session, the path is a key made of foreign text.
+    """Record the false claims of a return if it has false claims now and had none before, or the other way round."""
+    # The path of a session is a key of untrusted text, so it is stored as bytes.
     path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if has_false_claim((one,))]
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
@@ -347,8 +347,8 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
 
 
 def _drop_surplus_rows(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
-    """Delete rows of one file beyond the tree's limit: the first, which says when it began, and the last ones stay."""
-    rows = select_rows(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
+    """Delete rows of one file beyond the limit of the tree. The first row and the latest rows stay."""
+    rows = query(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
     old = rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)]
     connection.executemany(f"DELETE FROM {table} WHERE id = ?", old)  # noqa: S608
 
@@ -359,23 +359,21 @@ def _write_watch_time(connection: sqlite3.Connection, is_complete: bool) -> None
 
 
 def _select_text(connection: sqlite3.Connection, digest: str) -> str | None:
-    rows = select_rows(connection, "SELECT packed FROM texts WHERE digest = ?", digest)
+    rows = query(connection, "SELECT packed FROM texts WHERE digest = ?", digest)
     return unpack_text(rows[0][0]) if rows else None
 
 
 def _select_recorded(connection: sqlite3.Connection, about: str | None) -> HistorySnapshot:
-    # In one transaction: a version that another screen records between two reads would be known, but have no event.
+    # In one transaction, so that a version that another screen records meanwhile is in all results or in none.
     connection.execute("BEGIN")
-    rows = select_rows(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
-    last = select_rows(connection, _LAST)
-    times = dict(select_rows(connection, "SELECT name, at FROM times"))
-    checks = (
-        [] if about is not None else select_rows(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
-    )
+    rows = query(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
+    last = query(connection, _LAST)
+    times = dict(query(connection, "SELECT name, at FROM times"))
+    checks = [] if about is not None else query(connection, "SELECT path, digest, at, claims FROM checks ORDER BY id")
     connection.execute("COMMIT")
     limited_to = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
-    # The directories with files that belong, or may belong, to the task: files are assigned within a directory.
+    # The directories with files that may belong to the task. A file belongs to a task of its own directory.
     directories = {
         slot_of(path)[0]
         for _, _, path, digest, outline in (rows if about is not None and "complete" in times else ())
@@ -395,7 +393,7 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Histo
 def _parse_events(
     connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], checks: Iterable[tuple[Any, ...]]
 ) -> Iterator[Event]:
-    """Yield the readable versions by the current contracts, each with its verdicts."""
+    """Yield the events of these rows, read by the current contracts. Skip unreadable rows."""
     checked = defaultdict[tuple[str, str], list[Checked]](list)
     for path, digest, at, claims in checks:
         with suppress(ValueError, TypeError):
@@ -418,7 +416,7 @@ def _parse_events(
 
 
 class Recorder(History, Pollable):
-    """Records a workspace while it is watched; if `read_only`, nothing is written into the workspace itself."""
+    """Records the events of a watched workspace. If `read_only`, writes nothing into the workspace itself."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False):
         super().__init__(state_directory(workspace))
@@ -432,23 +430,23 @@ class Recorder(History, Pollable):
         return super().notice or self._unreported
 
     def open(self) -> HistorySnapshot:
-        """Open the history for writing, and return its content; blocks."""
+        """Open the history for writing, and return its content. Blocks."""
         if not self._read_only:
             record_first_watch(self.directory, time.time())
-        self.begin()
+        self.open_for_writing()
         return self.recall()
 
-    def note(self, events: Iterable[Event]) -> None:
-        """Record these events soon; any thread may call it; events after the end are read again at the next start."""
+    def queue_events(self, events: Iterable[Event]) -> None:
+        """Remember these events. The next `poll` records them. Any thread may call it."""
         self._events.extend(events)
 
-    def report(self, tasks: Iterable[Task]) -> None:
-        """Append the returns of these tasks that break their contract to errors.json, each once."""
+    def queue_faults(self, tasks: Iterable[Task]) -> None:
+        """Remember the broken returns of these tasks. The next `poll` appends them to errors.json."""
         if not self._read_only:
             self._entries += [entry for task in tasks for entry in fault_entries(task)]
 
     def poll(self) -> Sequence[Event]:
-        """Record and report everything noted since the last call; blocks."""
+        """Write the remembered events and faults to the disk. Blocks."""
         if self._events:
             self.record([self._events.popleft() for _ in range(min(len(self._events), _WAITING))], self._text_of)
         if entries := [self._entries.popleft() for _ in range(len(self._entries))]:
@@ -457,16 +455,16 @@ class Recorder(History, Pollable):
 
     def close(self) -> None:
         self.record((), self._text_of)
-        # If that fails, the next start sees a little more as new.
+        # If this write fails, the next start shows a few old tasks as new.
         with suppress(UnusableError):
             self.write(lambda connection: _write_watch_time(connection, self.is_complete))
 
 
-# errors.json: valid JSON at all times, and foreign: its content is never followed or trusted
+# errors.json is valid JSON at all times. Its content is untrusted, because agents can write the file.
 
 
 def fault_entries(task: Task) -> list[Entry]:
-    """Return an entry for each attempt of a task whose return breaks its contract."""
+    """Return an entry of errors.json for each attempt of the task whose return breaks its contract."""
     entries: list[Entry] = []
     for attempt in task.attempts:
         if (returned := attempt.returned) is None:
@@ -476,12 +474,12 @@ def fault_entries(task: Task) -> list[Entry]:
         broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
         if attempt.state is State.INVALID and not attempt.ended_without_result:
             own = [one for one in returned.findings if one.severity is Severity.ERROR]
-            # Two returns that disagree break no document, but leave no result.
+            # Two contradictory returns are both valid documents, but leave the task without a result.
             broken = own or [one for one in placed if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
         if not broken:
             continue
         agent = (author_of(attempt.result) if attempt.result else None) or task.agent
-        # A file's time can be set to any year.
+        # Anybody can set the time of a file to any year.
         at = returned.at if is_time(returned.at) else 0
         entries.append(
             {
@@ -503,20 +501,20 @@ def fault_entries(task: Task) -> list[Entry]:
 
 
 def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
-    """Append entries that are not in the file yet; return None, or a message for the operator. Blocks."""
-    told = None
+    """Append the new entries to errors.json. Return a message for the operator, or None. Blocks."""
+    notice = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
-            directory.sweep()
+            directory.remove_abandoned()
             try:
                 text = _errors_text(json.loads(directory.read(ERRORS, _MAX_BYTES))["errors"], new)
             except FileNotFoundError:
                 text = _errors_text([], new)
             except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
-                # Renaming touches the name only, whether it is a link, a pipe, a directory or a file of any size.
+                # To rename is safe whatever has this name: a link, a pipe, a directory or a large file.
                 aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
                 directory.move(ERRORS, directory, aside)
-                told = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"
+                notice = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"
                 text = _errors_text([], new)
             if text:
                 directory.replace(ERRORS, text.encode("ascii"), 0o644)
@@ -525,16 +523,16 @@ def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
     except OSError as error:
         reason = error.strerror or str(error)
         return f"{DOT}/{ERRORS} cannot be written: {reason}; free space or correct the permissions"
-    return told
+    return notice
 
 
 def _errors_text(before: Sequence[Entry], new: Sequence[Entry]) -> str:
-    """Return the file's text with the new entries, "" if all are known; raise if the old ones are malformed."""
+    """Return the text of errors.json with the new entries. Return "" if no entry is new."""
     entries: dict[tuple[str, str], Entry] = {}
     for one in (*before, *new):
         entries.setdefault((one["task_id"], one["digest"]), one)
     if len(entries) == len(before):
         return ""
-    # The library's indentation would take ten times as long, and the file is written whole for each new entry.
+    # Joined by hand: `json.dumps` with indentation takes ten times as long.
     lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in [*entries.values()][-MOST_ENTRIES:])
     return f'{{"schema_version": 1, "errors": [\n{lines}\n]}}\n'

@@ -1,1 +1,1 @@
-"""Workspaces on other machines: a relay there runs a monitor, and a monitor here has the untrusted link as source."""
+"""Shows workspaces on other machines. A relay there runs monitors, and sends their events to screens here."""

@@ -1,6 +1,6 @@
-"""Addresses of workspaces on other machines, as the operator writes them, or names that the settings give to addresses.
+"""Parses addresses of workspaces on other machines, and reads the names of addresses in the settings.
 
-The allowed characters are listed here one by one, because parts of an address become arguments of `ssh`.
+Only listed characters are allowed, because parts of an address become arguments of `ssh`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, locate_setting
 from agentwatch.errors import ConfigError, UsageError
 
-HERE = "here"  # the name of this machine in `host:`, reserved for it
+HERE = "here"  # the name of this machine in a filter such as `host:here`; no other machine may have it
 HOME = "~"
 
 _EXAMPLES = {
@@ -31,11 +31,11 @@ _LONGEST = 4_096
 
 
 class Address(NamedTuple):
-    """The address of workspaces on another machine. Over ssh, `host`, `user` ("" for ssh's default) and `port` are
-    passed to ssh; `path` is absolute, begins with `~`, or is "" for all live workspaces there. Over NATS, `server` is
-    `host:port` of the broker, after `tls://` if it must encrypt, `host` is the operator's name for one of the hosts (""
-    for all of them), and `path` is the name or id of one of its workspaces ("" for all). `name` is the name in the
-    settings, "" for none; `written` is the address as it was written."""
+    """The address of workspaces on another machine. `written` is the text that was parsed.
+
+    Over ssh, `host`, `user` and `port` are arguments of ssh. `path` is absolute or begins with `~`; "" means all
+    workspaces. Over NATS, `server` is the `host:port` of the server, after `tls://` if it must encrypt. `host` is the
+    name of a host there, and `path` the name or id of a workspace; "" means all. `name` is from the settings."""
 
     written: str
     kind: Literal["ssh", "nats", "run"]
@@ -49,28 +49,28 @@ class Address(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The operator's name of the host; "" for all hosts of a broker."""
+        """The name of the host on the screen. It is "" for all hosts of a NATS server."""
         return self.name or self.host.strip("[]")
 
     @property
     def target(self) -> str:
-        """The host with its user and port, if given, which distinguishes it from others."""
+        """The host with its user and port, if the address has them."""
         user, port = f"{self.user}@" if self.user else "", f":{self.port}" if self.port is not None else ""
         return f"{user}{self.host}{port}"
 
     @property
     def place(self) -> Path:
-        """A path that stands for the workspace here but does not exist; files about it are stored under its id."""
+        """A made-up path for the workspace. State about the workspace is stored under the id of this path."""
         return Path(f"/{self.kind}:{self.target}:{self.path}")
 
 
 def is_address(word: str) -> bool:
-    """Tell whether a word is meant as an address."""
+    """Tell whether a word of the command line is an address."""
     return "://" in word
 
 
 def parse(text: str, name: str = "") -> Address:
-    """Return the address in a text; `name` is its name in the settings. Raise UsageError with an example."""
+    """Return the address in a text. `name` is its name in the settings. Raise UsageError with an example."""
     scheme = text.partition("://")[0].lower()
     kind = "nats" if scheme == "tls" else scheme
     if kind not in _FORMS:
@@ -90,10 +90,10 @@ def parse(text: str, name: str = "") -> Address:
 
 
 def _path_steps(path: str) -> list[str] | None:
-    """Return the decoded names in a path, None if the path is not allowed."""
+    """Return the decoded parts of a path. Return None if the path is not allowed."""
     plain = unquote(path, errors="surrogateescape")
     steps = [step for step in plain.split("/") if step not in ("", ".")]
-    # The home of another user has no name here.
+    # The home of another user, such as `~kim`, is not supported.
     is_strange = ".." in steps or (steps and steps[0].startswith(HOME) and steps[0] != HOME)
     return (
         None
@@ -103,7 +103,7 @@ def _path_steps(path: str) -> list[str] | None:
 
 
 def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
-    """Return the addresses in the settings, by name; raise ConfigError with the line."""
+    """Return the addresses in the settings, by name. Raise ConfigError with the line of a wrong one."""
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
         place = locate_setting(f"hosts.{name}")
@@ -121,8 +121,8 @@ def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple
 
 
 def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
-    """Return the ssh hosts for words (names in the settings, addresses, ssh's own host names), each host once. Raise
-    UsageError or ConfigError."""
+    """Return the ssh addresses that words stand for, one for each host. Raise UsageError or ConfigError.
+    A word is a name in the settings, an address, or a host name that ssh knows."""
     known, found = read_hosts(hosts), dict[str, Address]()
     for word in words:
         for address in known.get(word) or [parse(word if is_address(word) else f"ssh://{word}/{HOME}")]:
@@ -133,5 +133,5 @@ def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]
 
 
 def is_host_name(name: str) -> bool:
-    """Tell whether an address can use this name for a host."""
+    """Tell whether a text may be the name of a host."""
     return re.fullmatch(_NAME, name) is not None and name != HERE

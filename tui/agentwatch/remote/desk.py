@@ -1,8 +1,7 @@
-"""Decisions about a workspace on a host, from both sides: the operator's machine, and the host.
+"""Records decisions about workspaces on other machines (hosts). This module has the code of both machines.
 
-`RemoteDesk`, on the operator's machine, signs a decision, asks the host to record it, and reports the outcome.
-`record_signed`, on the host, records it or refuses it. The host's ledger alone decides, and each request has one
-answer.
+`RemoteDesk` runs on the operator's machine. It signs a decision, and asks the host to record it. `record_signed` runs
+on the host. It records or refuses the decision. Only the ledger of the host counts.
 """
 
 import asyncio
@@ -17,7 +16,14 @@ from typing import Any, NamedTuple
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.envelope import EnvelopeError, PublicKey, TrustedKey, UnsignedError, UntrustedError, opened
+from agentwatch.decisions.envelope import (
+    EnvelopeError,
+    PublicKey,
+    TrustedKey,
+    UnsignedError,
+    UntrustedError,
+    open_envelope,
+)
 from agentwatch.decisions.errors import (
     DecisionError,
     KeyProblemError,
@@ -32,22 +38,22 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import ChainEntry, DecisionMade, name_of
+from agentwatch.decisions.ledger import ChainEntry, DecisionMade, file_name
 from agentwatch.decisions.record import (
     AHEAD,
     ANSWER_LIFETIME,
     AlreadyDecidedError,
     Record,
     SignedRequest,
-    asked_of,
-    draft_of,
+    format_time,
+    make_draft,
     parse,
+    parse_time,
     read_request,
-    sign,
-    time_of,
-    written,
+    sign_request,
+    to_asked,
 )
-from agentwatch.decisions.service import DecisionService, operator_name, require_waiting
+from agentwatch.decisions.service import DecisionService, operator_name, require_answerable
 from agentwatch.disk import Directory
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
@@ -55,7 +61,7 @@ from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 from agentwatch.text import quote_text
 
-_IN_TIME = timedelta(minutes=5)  # so long the host may record a request
+_IN_TIME = timedelta(minutes=5)  # the host may record a request only so long after it was signed
 
 
 _ERRORS = {
@@ -66,17 +72,17 @@ _ERRORS = {
 
 
 class RemoteDesk(DecisionService):
-    """A `DecisionService` for a workspace of a host; `workspace_id` gives the host's id for it, "" if unknown yet."""
+    """A `DecisionService` for a workspace of a host. `workspace_id` returns the id on the host, "" if still unknown."""
 
-    # The host's clock may be behind: by that clock, too, an answer must expire in time.
+    # Shorter than on this machine, because the clock of the host may be behind.
     answer_lifetime = ANSWER_LIFETIME - AHEAD
 
     def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any):
-        # The ledger is on the host, so there is no local one to read.
+        # `place` has no ledger: the ledger is on the host.
         super().__init__(place, **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._uncertain: set[str] = set()  # ids of decisions that were sent and not answered
+        self._uncertain: set[str] = set()  # ids of decisions that were sent, without an answer so far
 
     @property
     def workspace_id(self) -> str:
@@ -86,40 +92,40 @@ class RemoteDesk(DecisionService):
     def unreachable(self) -> str | None:
         if self._host.lost_since is None and self._host.key and self.workspace_id:
             return self._host.refusal or None
-        return f"{self._label} {self._host.why}; nothing can be decided there"
+        return f"{self._label} {self._host.why_lost}; nothing can be decided there"
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Have the host record a decision; the host itself checks the return. Raise UnreachableError, UncertainError,
-        or the host's own error."""
+        """Send a decision to the host, and wait until it is recorded. Raise UnreachableError, UncertainError if nobody
+        knows whether it is recorded, or the error of the host."""
         if draft.request:
             returned()
         host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
-                self._doubt(draft, f"{why}; ")
+                self._uncertain_error(draft, f"{why}; ")
                 if decision_id in self._uncertain
                 else UnreachableError(f"not recorded: {why}")
             )
-        ends = written(time_of(draft.created_at) + _IN_TIME)
+        ends = format_time(parse_time(draft.created_at) + _IN_TIME)
         request = SignedRequest(host.keyid, min(ends, draft.expires_at or ends), draft)
-        text = sign(request, self.key())
+        text = sign_request(request, self.key())
         self._uncertain.add(decision_id)
         result = self._host.decide(self.workspace_id, text)
-        made = self._outcome(text, request.asked, result, host) if result else None
+        made = self._judge_result(text, request.asked, result, host) if result else None
         if made is None:
-            raise self._doubt(draft, f"{result.words}; " if result else "")
+            raise self._uncertain_error(draft, f"{result.words}; " if result else "")
         self._uncertain.discard(decision_id)
         if isinstance(made, DecisionError):
             raise made
         return made
 
-    def _outcome(
+    def _judge_result(
         self, text: str, asked: Record, result: Result, host: PublicKey
     ) -> DecisionMade | DecisionError | None:
-        """Return the decision that the host has recorded, or the error why not; None if that is uncertain."""
+        """Return the decision that the host recorded, or its error. Return None if the result is not reliable."""
         outcome, entry = result.outcome, _verified_entry(result, host)
         if not outcome.is_final:
             return None
@@ -137,8 +143,8 @@ class RemoteDesk(DecisionService):
             return DecisionMade(entry, fresh=False)
         return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
-    def _doubt(self, draft: Record, words: str) -> UncertainError:
-        """Return the error that nobody knows whether a sent request is recorded."""
+    def _uncertain_error(self, draft: Record, words: str) -> UncertainError:
+        """Return the error for a request that was sent, but may or may not be recorded."""
         about = f"{draft.action} of {quote_text(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
@@ -151,31 +157,31 @@ class RemoteDesk(DecisionService):
 
 
 def is_same_decision(one: Record, other: Record) -> bool:
-    """Tell whether both decide the same about the same subject."""
+    """Tell whether two decisions about the same subject have the same content."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
 
 def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
-    """Return the decision in a result, if the host's key has signed it."""
+    """Return the decision in a result. Return None if the key of the host has not signed it."""
     if result.record is None:
         return None
     data = result.record.encode(errors="replace")
     try:
-        payload, keyid = opened(data, {host.keyid: TrustedKey(host)})
+        payload, keyid = open_envelope(data, {host.keyid: TrustedKey(host)})
         record = parse(payload)
     except (EnvelopeError, RecordError):
         return None
-    return ChainEntry(record, name_of(record), hashlib.sha256(data).hexdigest(), keyid)
+    return ChainEntry(record, file_name(record), hashlib.sha256(data).hexdigest(), keyid)
 
 
 # On the host
 
-# A request signed right after its key was trusted may seem older, because the host's clock is only estimated there.
+# The signer only estimates the clock of the host, so a request may seem a bit older than the trust in its key.
 _ROUNDING = timedelta(seconds=5)
 _REFUSED = "refused"
 _LARGEST = 64 * 1024
 
-# All other errors are about keys and disks.
+# The outcomes that are final. All other errors are about keys and disks.
 _OUTCOMES: dict[type[DecisionError], Outcome] = {
     AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
     ReturnChangedError: Outcome.RETURN_CHANGED,
@@ -186,7 +192,7 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
 
 
 class RefusedError(DecisionError):
-    """A request is not recorded; `record` is the file of the decision that is valid instead, if any."""
+    """A request is refused for good. If another decision is valid instead, `record` is its file."""
 
     record: str | None = None
 
@@ -195,8 +201,8 @@ class RefusedError(DecisionError):
         self.outcome, self.decision_id = outcome, decision_id
 
 
-class _Signed(NamedTuple):
-    """A signed request, and the decision that the host makes of it."""
+class _OpenedRequest(NamedTuple):
+    """A signed request, and the decision that the host would record for it."""
 
     text: str
     request: SignedRequest
@@ -204,8 +210,8 @@ class _Signed(NamedTuple):
 
 
 async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
-    """Record an operator's signed request in the ledger of a monitor's workspace, or return the reason why not. Never
-    raises; call it on the event loop of the monitor."""
+    """Record an operator's signed request in the ledger of the monitor's workspace. Return the outcome, never raise.
+    Call it on the event loop of the monitor."""
     decision_id, record = "", None
     try:
         made, record = await _record_request(monitor, text, now)
@@ -229,9 +235,9 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
 
 
 async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
-    """Return the decision that was recorded, now or before, and its file."""
-    clerk = monitor.clerk
-    if clerk is None or isinstance(desk := clerk.desk, RemoteDesk):
+    """Record a request unless it is recorded already. Return the decision and the text of its file."""
+    watcher = monitor.decision_watcher
+    if watcher is None or isinstance(desk := watcher.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
     signed = await asyncio.to_thread(_open_request, desk, text, now)
     made = await asyncio.to_thread(_find_recorded, desk, signed)
@@ -242,14 +248,15 @@ async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[D
             refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
             made = await asyncio.to_thread(_refuse, desk, signed, refused)
         finally:
-            clerk.look_soon()
-    return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
+            watcher.poll_soon()
+    return made, (await asyncio.to_thread(desk.ledger.read_bytes, made.entry)).decode()
 
 
-def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _Signed) -> Callable[[], DecisionMade]:
-    """Return a function that records the request: under the ledger's lock it checks again that nothing has changed. It
-    also checks that no other relay has refused it. Raise ReturnChangedError or NotAllowedError if the current tree
-    forbids it."""
+def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedRequest) -> Callable[[], DecisionMade]:
+    """Return a function that records the request. Under the lock of the ledger, the function checks again that nothing
+    has changed and that no other relay has refused the request.
+
+    Raise ReturnChangedError or NotAllowedError if the current tree forbids the decision."""
     draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
     if subject.request is None:
         task = monitor.tree.tasks.get(subject.task_id)
@@ -257,37 +264,37 @@ def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _Signed)
             raise ReturnChangedError("not recorded: the task is gone")
         if desk.subject(task) != subject:
             raise ReturnChangedError("not recorded: the task has changed since you looked at it; look at it again")
-        if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
+        if (why_not := policy.why_refused(task, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
-        returned = monitor.returned_now(subject.task_id)
+        returned = monitor.digest_reader(subject.task_id)
 
-        def returned_now() -> str | None:
+        def read_return() -> str | None:
             _check_refusals(desk, signed)
             return returned()
 
-        return lambda: desk.record(draft, returned_now)
+        return lambda: desk.record(draft, read_return)
 
-    def answer() -> DecisionMade:
-        # The request's own file says which session asks, and for which record.
+    def record_answer() -> DecisionMade:
+        # Look up the program's request in its file, which says exactly what the program asked.
         request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
-        if inbox is None or request is None or asked_of(request) != subject.request:
+        if inbox is None or request is None or to_asked(request) != subject.request:
             raise RequestGoneError("not recorded: nobody waits for this answer")
 
-        def gone() -> str | None:
+        def why_gone() -> str | None:
             _check_refusals(desk, signed)
-            is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
-            return "its time is over" if is_late else inbox.gone(request)
+            is_late = request.until is not None and parse_time(draft.created_at).timestamp() >= request.until
+            return "its time is over" if is_late else inbox.why_gone(request)
 
-        return desk.record(draft, partial(require_waiting, request, draft, gone))
+        return desk.record(draft, partial(require_answerable, request, draft, why_gone))
 
-    return answer
-
-
-# The following functions wait for the disk, in a thread
+    return record_answer
 
 
-def _open_request(desk: DecisionService, text: str, now: datetime) -> _Signed:
-    """Return the signed request, if its key is trusted and it is for this ledger; raise a final RefusedError."""
+# The following functions block, so they run in a thread
+
+
+def _open_request(desk: DecisionService, text: str, now: datetime) -> _OpenedRequest:
+    """Return the signed request. Raise RefusedError if its key is not trusted, or it is for another ledger."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
         request, keyid = read_request(text, trust)
@@ -296,11 +303,11 @@ def _open_request(desk: DecisionService, text: str, now: datetime) -> _Signed:
     except (EnvelopeError, RecordError) as error:
         outcome = outcome if isinstance(error, UnsignedError) else Outcome.REFUSED
         raise RefusedError(outcome, str(error)) from error
-    asked, ended = request.asked, trust.asking[keyid].retired_at
-    known = next((one for one in desk.keys.others(Role.OPERATOR) if one.public.keyid == keyid), None)
+    asked, ended = request.asked, trust.requesters[keyid].retired_at
+    known = next((one for one in desk.keys.known_keys(Role.OPERATOR) if one.public.keyid == keyid), None)
     if ended is not None:
         why = f"this host does not trust the key that signed it any more, since {ended}"
-    elif known is not None and asked.created_at < written(time_of(known.trusted_at) - _ROUNDING):
+    elif known is not None and asked.created_at < format_time(parse_time(known.trusted_at) - _ROUNDING):
         why = "it was signed before this host trusted its key; decide again"
     elif request.host != desk.keys.show().keyid:
         outcome = Outcome.REFUSED
@@ -312,52 +319,51 @@ def _open_request(desk: DecisionService, text: str, now: datetime) -> _Signed:
     if (locked := desk.why_locked()) is not None:
         raise KeyProblemError(f"not recorded so far: {locked}, and nobody can type its passphrase on the host")
     try:
-        draft = draft_of(
+        draft = make_draft(
             *(asked.subject, asked.action, asked.params, asked.note),
             operator=operator_name() if known is None else known.name,
             created_at=now,
-            expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+            expires_at=None if asked.expires_at is None else parse_time(asked.expires_at),
             signed_request=text,
         )
     except RecordError as error:
         raise RefusedError(Outcome.REFUSED, str(error)) from error
-    return _Signed(text, request, draft)
+    return _OpenedRequest(text, request, draft)
 
 
-def _find_recorded(desk: DecisionService, signed: _Signed) -> DecisionMade | None:
-    """Return the decision recorded for it before, None if there is none; raise RefusedError."""
+def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMade | None:
+    """Return the decision that is already recorded for a request, or None. Raise RefusedError."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
-    if (entry := chain.asked_for(signed.text)) is not None:
+    if (entry := chain.find_by_request(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
     _check_refusals(desk, signed)
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
-    held = entry.record if entry and not entry.record.is_expired(time_of(asked.created_at)) else None
+    held = entry.record if entry and not entry.record.is_expired(parse_time(asked.created_at)) else None
     if entry and held and held.created_at <= record_by and is_same_decision(held, asked):
-        # Somebody else has decided the same in time: this also answers a much later request.
+        # Somebody else has decided the same in time, which answers this request, however late it is.
         return DecisionMade(entry, fresh=False)
-    if now > record_by or asked.created_at > written(time_of(now) + AHEAD):
+    if now > record_by or asked.created_at > format_time(parse_time(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
         outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
-    elif held and not held.is_expired(time_of(now)):
+    elif held and not held.is_expired(parse_time(now)):
         outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
     else:
         return None
     return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
-# Refusals are final: a network may deliver a request again later, and its operator was told that it was not recorded.
-# Each is a file, `refused/<sha256 of the request>.json`, written while the ledger is locked.
+# A refusal is final, because its operator was told so, and the network may deliver the request once more later. It is
+# kept in a file, `refused/<sha256 of the request>.json`, which is written while the ledger is locked.
 
 
-def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
-    """Raise RefusedError if the request was refused before; raise OSError."""
+def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
     try:
         with Directory.open(desk.state / _REFUSED, desk.disk) as directory:
             data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
     except FileNotFoundError:
         return
-    # It was refused, even if the words in the file are damaged.
+    # The request counts as refused even if the file is damaged.
     outcome, words = Outcome.REFUSED, "it was refused before"
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)
@@ -365,20 +371,20 @@ def _check_refusals(desk: DecisionService, signed: _Signed) -> None:
     raise RefusedError(outcome, words, signed.draft.decision_id)
 
 
-def _refuse(desk: DecisionService, signed: _Signed, refused: RefusedError) -> DecisionMade:
-    """Write a refusal and raise it, unless another relay has recorded the request meanwhile."""
+def _refuse(desk: DecisionService, signed: _OpenedRequest, refused: RefusedError) -> DecisionMade:
+    """Write a refusal to the disk and raise it. Return the decision instead if another relay recorded it meanwhile."""
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
     def write() -> None:
-        with Directory.make(desk.state / _REFUSED, desk.disk) as directory:
+        with Directory.open_or_make(desk.state / _REFUSED, desk.disk) as directory:
             directory.replace(f"{_digest(signed.text)}.json", json.dumps(fields).encode())
 
     trust = desk.keys.trust()
-    if (entry := desk.ledger.refuse(signed.text, trust, write)) is not None:
+    if (entry := desk.ledger.note_refusal(signed.text, trust, write)) is not None:
         return DecisionMade(entry, fresh=False)
     if refused.outcome is Outcome.DECIDED_OTHERWISE:
         held = desk.ledger.read(trust).latest.get(signed.draft.decision_id)
-        refused.record = desk.ledger.bytes_of(held).decode() if held else None
+        refused.record = desk.ledger.read_bytes(held).decode() if held else None
     raise refused
 
 

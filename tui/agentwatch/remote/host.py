@@ -1,4 +1,4 @@
-"""The hosts of a screen or a command, and their workspaces as sources, with the same events as local ones."""
+"""Connects to other machines (hosts), and makes their workspaces sources with the same events as local ones."""
 
 from __future__ import annotations
 
@@ -51,36 +51,35 @@ from agentwatch.view.words import plural, short_span
 from agentwatch.workspaces import Place, Places
 
 UNREACHED = "cannot be reached: "
-SILENT_SECONDS = 15.0  # a host without an answer for so long is lost
+SILENT_SECONDS = 15.0  # a host that does not answer for so long is lost
 WATCH_SECONDS = 5.0
-_GRACE_SECONDS = 2.0  # a shorter interruption is not shown, because the link may be up again at once
+_GRACE_SECONDS = 2.0  # a shorter interruption is not shown
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-_LARGEST_RESULT = 4 * MEBIBYTE  # bytes of a decision's result: more than the largest envelope that is read
-# Characters of a text or a transcript that is fetched: twice the largest message, and more than anybody reads.
+_LARGEST_RESULT = 4 * MEBIBYTE  # bytes of a decision's result, more than the largest decision file
+# The most characters of a text or a transcript that is fetched from a host.
 _LARGEST_ANSWER = 16 * MEBIBYTE
 _MOST_PARTS = 1_024
-_CONNECT_SECONDS = 20.0  # a connection that takes longer has failed; ssh alone may take 15
-SCAN_SECONDS = 30.0  # the longest wait of a command for a host
-# Bytes of new events after which the tree is made anew from the log: until then, removed entries stay in it.
+_CONNECT_SECONDS = 20.0  # the longest time to connect; ssh alone may take 15 seconds
+SCAN_SECONDS = 30.0  # the longest time that a command waits for a host
+# After so many bytes of new events the tree is built anew from the log, which drops removed entries.
 MOST_NEWS = 256 * MEBIBYTE
-# Seconds after which the known log replaces the shown state, even if the relay has not seen everything.
+# After so many seconds the received log is shown even if the relay is still reading its workspace.
 _PATIENCE = 10.0
-_MOST_WORKSPACES = 1_000  # each has a place in every beat; people work in dozens
-_LARGEST_HELLO = 8 * 1024 * 1024  # bytes of a hello: 8 KiB for the names and paths of each workspace
+_MOST_WORKSPACES = 1_000  # each makes every beat longer; people work in dozens
+_LARGEST_HELLO = 8 * 1024 * 1024  # bytes of a hello, with 8 KiB for each workspace
 
-_TOLERATED = 2.0  # seconds by which the clocks may differ unnoticed
+_TOLERATED = 2.0  # seconds; a smaller difference of the clocks is ignored
 _FIRST_YEAR = 946_684_800.0
-_LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200, in epoch seconds: a clock outside them cannot date anything
+_LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200 in epoch seconds; a clock outside of them is wrong
 
 
 def _is_complete(replies: Sequence[Reply]) -> bool:
-    """Tell whether all parts of an answer are here."""
     return bool(replies) and len(replies) >= replies[0].parts
 
 
 class RemoteHost:
-    """One host behind a link, for any thread; `key` and `accept` are as in `Verifier`."""
+    """One host, reached over a link. Any thread may call the methods. `key` and `accept` are those of `Verifier`."""
 
     answer_seconds = 10.0  # the longest wait for a text, or for the outcome of a decision
     again_seconds = 2.0
@@ -97,13 +96,13 @@ class RemoteHost:
         own_key: Callable[[], str] = str,
     ):
         self._own_key = own_key
-        # Why the host records no decision made here, and the remedy, in a sentence; "" if it does record them.
+        # A sentence: why the host does not accept the operator's decisions, and the remedy. "" if it accepts them.
         self.refusal: str | None = None
         self.round_trip: float | None = None  # seconds from a question to its answer, if known
-        self._echo = 0.0  # the last of our echoes
+        self._echo = 0.0  # the last time in our messages that the host sent back
         self.label = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
-        self.offset = 0.0  # whole seconds that the host's clock is ahead of ours; 0 if too few to see
+        self.offset = 0.0  # whole seconds by which the host's clock is ahead of this machine's, 0 for a tiny difference
         self.heard_at: float | None = None  # the time of its last answer, in epoch seconds
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
@@ -114,12 +113,12 @@ class RemoteHost:
         self._link = link
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
-        self._epoch = ""  # the run of the relay that answers
+        self._epoch = ""  # the id of the current run of the relay
         self._began_at, self.began_steady = clock(), steady()
         self._answers_by = self.began_steady + _CONNECT_SECONDS  # a host without an answer by then is lost
         self._down_steady = float("inf")
         self._watched_steady = float("-inf")
-        self._holders: list[object] = []
+        self._users: list[object] = []
         self._news = threading.Condition()  # notified of answers
         # The answers so far, by their kind and question.
         self._answers: dict[tuple[str, str], list[Any]] = {}
@@ -127,51 +126,51 @@ class RemoteHost:
 
     # Users of the host
 
-    def hold(self, holder: object) -> None:
-        """Add a user of the host: the first one connects, and a source is given what is known."""
+    def add_user(self, user: object) -> None:
+        """Add a user, a source or a fleet. The first user starts the connection."""
         with self.lock:
-            is_first = not self._holders and not self._stopped.is_set()
-            self._holders.append(holder)
-            if isinstance(holder, RemoteSource) and self._epoch:
-                holder.show(self.hello)
-                self._ask()
+            is_first = not self._users and not self._stopped.is_set()
+            self._users.append(user)
+            if isinstance(user, RemoteSource) and self._epoch:
+                user.take_hello(self.hello)
+                self._send_watch()
         if is_first:
-            self._link.start(self._receive, self._change)
+            self._link.start(self._take_message, self._take_state)
             threading.Thread(target=self._run, name="agentwatch-host", daemon=True).start()
 
-    def release(self, holder: object) -> None:
-        """Remove a user; the last one ends the link for good."""
+    def remove_user(self, user: object) -> None:
+        """Remove a user. The last one ends the connection for good."""
         with self.lock:
-            if holder not in self._holders:
+            if user not in self._users:
                 return
-            self._holders.remove(holder)
-            is_last = not self._holders
+            self._users.remove(user)
+            is_last = not self._users
         if is_last:
             self._stopped.set()
             self._link.stop()
 
     @property
     def _sources(self) -> list[RemoteSource]:
-        return [one for one in self._holders if isinstance(one, RemoteSource)]
+        return [one for one in self._users if isinstance(one, RemoteSource)]
 
     @property
     def key(self) -> PublicKey | None:
-        """The key with which it signs, if known."""
+        """The key with which the host signs, None if still unknown."""
         return self._verifier.key
 
     @property
     def is_alive(self) -> bool:
-        """Whether the host has just answered."""
+        """Whether the host has answered recently."""
         return self.steady() < self._heard_steady + SILENT_SECONDS
 
     @property
     def now(self) -> float:
-        """The host's time, as far as known."""
+        """The time by the host's clock, as measured."""
         return self.clock() + self.offset
 
     @property
     def lost_since(self) -> float | None:
-        """Since when its state is unknown, in our epoch seconds; None while it can be reached."""
+        """Since when the host is unreachable, in epoch seconds of this machine. None while it can be reached."""
         steady = self.steady()
         if self.heard_at is None:
             is_lost = (self._state.words and not self._state.up) or steady >= self._answers_by
@@ -181,20 +180,20 @@ class RemoteHost:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, even without an answer."""
+        """Whether the connection exists, even if the host does not answer."""
         return self._state.up
 
     @property
-    def why(self) -> str:
-        """Why its state is unknown, and the remedy: a sentence that lacks the host's name in front and the full stop.
-        It may quote foreign text."""
+    def why_lost(self) -> str:
+        """Why the host is unreachable, and the remedy. The caller puts the name of the host before this text.
+        It may quote untrusted text."""
         silent = "it does not answer" if self._state.up else "the connection is being made"
         known = self._state.words or self._clock_trouble or silent
         return self._verifier.why or f"{UNREACHED}{known}"
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
-        """Facts about the connection for people, by labels."""
+    def connection_facts(self) -> list[tuple[str, str]]:
+        """Facts about the connection, as pairs of label and text."""
         hello, ahead = self.hello, self.offset
         clocks = f"{short_span(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
         trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
@@ -205,32 +204,36 @@ class RemoteHost:
         return [version, ("round trip", trip), ("clock", clocks), ("trust", trust or "")]
 
     def reconnect(self) -> None:
-        """Connect at once if the host is lost; blocks for a moment."""
+        """Connect at once if the host is lost. Blocks for a moment."""
         if self.lost_since is not None:
             self._link.connect_again()
         with self.lock:
-            self._ask(is_due=True)
+            self._send_watch(is_due=True)
 
     # Messages to the host
 
     def decide(self, workspace: str, request: str) -> Result | None:
-        """Have the host record a signed decision; return its result, None if it gives none. Blocks."""
+        """Ask the host to record a signed decision. Return the result, or None if there is no answer. Blocks."""
         frame = Decide(screen=self.screen, workspace=workspace, request=request)
         sha256 = hashlib.sha256(request.encode()).hexdigest()
-        results = self._exchange(frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final)
+        results = self._send_until_answered(
+            frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final
+        )
         return results[0] if results and results[0].workspace == workspace else None
 
-    def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """Return the answer of the host, None if it says that it has none; blocks; raise NoAnswerError."""
+    def fetch(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
+        """Return a text or a part of a transcript, or None if the host has none. Raise NoAnswerError. Blocks."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
-        replies = self._exchange(ask, ("reply", name), _is_complete)
+        replies = self._send_until_answered(ask, ("reply", name), _is_complete)
         if not _is_complete(replies):
-            raise NoAnswerError(f"{self.label} gives no answer now: it {self.why}")
+            raise NoAnswerError(f"{self.label} gives no answer now: it {self.why_lost}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
-    def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
-        """Send a frame repeatedly until its answers are complete or nobody answers; return the answers so far."""
+    def _send_until_answered(
+        self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]
+    ) -> list[Any]:
+        """Send a frame again and again until the answer is complete or the time is over. Return what has arrived."""
         answers = self._answers[key] = []
         end = time.monotonic() + self.answer_seconds
         with self._news:
@@ -240,8 +243,8 @@ class RemoteHost:
             del self._answers[key]
         return answers
 
-    def _arrive(self, reply: Reply) -> None:
-        """Store a part of an answer; ignore it if it contradicts the other parts or makes the answer too large."""
+    def _add_reply(self, reply: Reply) -> None:
+        """Store one part of an answer. Ignore a part that does not fit or makes the answer too large."""
         with self._news:
             replies = self._answers.get(("reply", reply.id))
             is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
@@ -260,38 +263,37 @@ class RemoteHost:
             self.tick()
 
     def tick(self) -> None:
-        """Do what is due by time."""
+        """Do the regular work: send a watch, and emit pending events."""
         with self.lock:
-            self._ask(is_due=self.steady() >= self._watched_steady + WATCH_SECONDS)
-            self._advance()
+            self._send_watch(is_due=self.steady() >= self._watched_steady + WATCH_SECONDS)
+            self._emit_pending()
 
-    def _change(self, state: LinkState) -> None:
+    def _take_state(self, state: LinkState) -> None:
         with self.lock:
             if state.up:
-                # A host that connects slowly still has its whole time to answer.
-                self._answers_by = self.steady() + self._link.answers_in
+                # The time to answer begins only now.
+                self._answers_by = self.steady() + self._link.answer_seconds
             self._state = state
             self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
-            self._ask(is_due=True)
-            self._advance()
+            self._send_watch(is_due=True)
+            self._emit_pending()
 
-    def _receive(self, message: bytes) -> None:
-        """Handle a message of the host; ignore a malformed one."""
+    def _take_message(self, message: bytes) -> None:
         why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
             if self._verifier.why != why:
-                self._advance()
+                self._emit_pending()
             if not self._stopped.is_set() and frame:
-                self._handle(frame)
+                self._handle_frame(frame)
 
-    def _advance(self) -> None:
+    def _emit_pending(self) -> None:
         for source in self._sources:
-            source.advance()
+            source.emit_pending()
 
-    def _handle(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         match frame:
             case Hello():
-                self._greet(frame)
+                self._take_hello(frame)
             case Result():
                 with self._news:
                     results = self._answers.get(("result", frame.request_sha256))
@@ -299,36 +301,36 @@ class RemoteHost:
                         results[:] = [frame]
                         self._news.notify_all()
             case Reply():
-                self._arrive(frame)
+                self._add_reply(frame)
             case Beat() if frame.epoch == self._epoch:
-                self._hear(frame)
+                self._take_answer(frame)
                 for source in self._sources:
-                    source.compare(frame.seqs.get(source.workspace_id, 0))
+                    source.check_number(frame.seqs.get(source.workspace_id, 0))
             case Observed() if frame.epoch == self._epoch:
                 for source in self._sources:
                     if source.workspace_id == frame.workspace:
-                        others = sum((one.log.held for one in self._sources if one is not source), Counter[str]())
-                        source.receive(frame, others)
-        self._ask()
+                        others = sum((one.log.amounts for one in self._sources if one is not source), Counter[str]())
+                        source.take_entries(frame, others)
+        self._send_watch()
 
-    def _greet(self, hello: Hello) -> None:
+    def _take_hello(self, hello: Hello) -> None:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
         if len(words) > _MOST_WORKSPACES or memory_size([words, hello.missing]) > _LARGEST_HELLO:
             return
         before, was_alive = self.hello, self.is_alive
-        if not self._hear(hello):
-            # An old hello, stored for us or replayed, proves no living relay.
+        if not self._take_answer(hello):
+            # A stored or replayed hello does not prove that the relay runs.
             self.hello = before or hello
             return
-        # Of two relays of a host, the later one counts.
+        # If two relays run on a host, the one that began later counts.
         is_of_before = before is not None and self._epoch and was_alive and hello.began_at < before.began_at
         if hello.epoch != self._epoch and not is_of_before:
             self.hello, self._epoch = hello, hello.epoch
             for source in self._sources:
-                source.show(hello)
+                source.take_hello(hello)
 
-    def _hear(self, frame: Hello | Beat) -> bool:
-        """Return whether this answers a message just sent here; measure how far the host's clock is ahead."""
+    def _take_answer(self, frame: Hello | Beat) -> bool:
+        """Measure the host's clock. Return False if the frame does not answer a recent message from here."""
         steady, offset = self.steady(), self.offset
         echo = frame.echo.get(self.screen, float("inf"))
         took = steady - echo
@@ -341,22 +343,22 @@ class RemoteHost:
         if self._state.up:
             self._state = LinkState(up=True)
         if echo != self._echo:
-            # The first frame with this echo answers at once; later ones repeat it.
+            # Only the first frame with this echo was sent at once, so only it gives the round trip.
             self._echo, self.round_trip = echo, took
         if isinstance(frame, Beat) and frame.deciders is not None:
-            self.refusal = self._refused_by(frame.deciders)
+            self.refusal = self._refusal_reason(frame.deciders)
         ahead = frame.now - (self.heard_at - took / 2)
-        # The error of the measure is at most half of the round trip.
+        # The error of the measurement is at most half of the round trip.
         if abs(ahead - offset) > 1.0 + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
             if self.offset != offset:
-                source.begin_anew()
-            source.advance()
+                source.schedule_whole_log()
+            source.emit_pending()
         return True
 
-    def _refused_by(self, deciders: Sequence[str]) -> str:
-        """Return the reason why the operator's key may not decide there, "" if it may."""
+    def _refusal_reason(self, deciders: Sequence[str]) -> str:
+        """Return why the operator may not decide on this host, and the remedy. Return "" if the operator may."""
         text = self._own_key()
         if text and parse_public(text).keyid in deciders:
             return ""
@@ -364,9 +366,9 @@ class RemoteHost:
         none = "trusts no key of yours: `agentwatch keys create` makes one"
         return f"{self.label} {own if text else none}; or here, where ssh reaches it, `agentwatch keys send HOST`"
 
-    def _ask(self, *, is_due: bool = False) -> None:
-        """Send a watch if one is due, or if a workspace lacks its log."""
-        lacks = {source.workspace_id for source in self._sources if self._state.up and source.asks_for_all()}
+    def _send_watch(self, *, is_due: bool = False) -> None:
+        """Send a watch, a sign that this screen is there, if it is due or a source needs the whole log."""
+        lacks = {source.workspace_id for source in self._sources if self._state.up and source.must_request_log()}
         if not self._state.up or not (is_due or lacks):
             return
         self._watched_steady = self.steady()
@@ -382,25 +384,25 @@ class RemoteHost:
 
 
 class RemoteSource(Source):
-    """A workspace of a host, by id, name or path; without a name the first that the host relays. New entries of its log
-    are passed on in order. After a gap the whole log is passed on anew, once it is complete: until then the monitor
-    keeps its state."""
+    """A workspace on a host, found by its id, name or path. Without a name it is the first one of the host.
+    New entries of its log are emitted in order. If entries are missing, the whole log is requested, and replaces the
+    tree once it is complete."""
 
     def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple):
         self.host = host
         self.workspace: Workspace | None = None
         self.log = Log()
-        self._name, self._own_keys = name, own_keys
-        self._lacks = True  # entries are missing: the whole log has to be sent
+        self._name, self._own_key_ids = name, own_keys
+        self._lacks_entries = True  # whether entries are missing, so that the whole log is needed
         self._part = 0
         self._dropped: set[str] = set()  # kinds of `log.MOST` whose limit was exceeded
-        self._pause = 1.0  # seconds until the whole log is requested again, doubled if nothing arrived
-        self._ask_at = 0.0  # when to request it (monotonic)
+        self._pause = 1.0  # seconds until the whole log is requested again, doubled each time
+        self._ask_at = 0.0  # the earliest monotonic time of the next request
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []  # to be emitted in addition
-        self._news_size = 0  # bytes emitted, or to be emitted, since the whole log was emitted
-        self._has_begun = False  # something was emitted
-        # Since when the whole log has to be emitted (monotonic); None if it has not.
+        self._new: list[Observation] = []  # new events that are not emitted yet
+        self._news_size = 0  # bytes of new events since the whole log was emitted
+        self._has_begun = False  # whether something was emitted
+        # The monotonic time since when the whole log is to be emitted, None if it is not to be emitted.
         self._due: float | None = float("-inf")
         self._lost: float | None = None
         self._health: Health | None = None
@@ -413,7 +415,7 @@ class RemoteSource(Source):
 
     @property
     def watched_at(self) -> float:
-        """When it was first watched there, in our time."""
+        """When the workspace was first watched on its host, by the clock of this machine."""
         if self.workspace is None:
             return 0.0
         return min(self.workspace.watched_at - self.host.offset, self.host.clock())
@@ -422,30 +424,30 @@ class RemoteSource(Source):
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         self._emit = emit
-        self.host.hold(self)
+        self.host.add_user(self)
         with self.host.lock:
-            self.advance()
+            self.emit_pending()
 
     def stop(self) -> None:
         with self.host.lock:
             self._emit = None
-        self.host.release(self)
+        self.host.remove_user(self)
 
     @property
     def is_shown(self) -> bool:
-        """Whether somebody sees it all the time."""
+        """Whether a screen shows the workspace."""
         return self._emit is not None
 
     def scan(self) -> Batch:
-        """Return everything known of it, after waiting at most half a minute for the host to look at everything."""
+        """Return everything known of the workspace. Wait at most half a minute until the host has read all of it."""
         until = max(self.host.began_steady + SCAN_SECONDS, self.host.steady() + _TICK_SECONDS)
-        self.host.hold(self)
+        self.host.add_user(self)
         with self._news:
-            while not (is_known := self._is_settled or self._missing or self.host.lost_since is not None):
+            while not (is_known := self._is_settled or self._missing_reason or self.host.lost_since is not None):
                 if self.host.steady() >= until:
                     break
                 self._news.wait(0.1)
-            batch = self._next(now=True)
+            batch = self._next_batch(now=True)
             if is_known:
                 return batch
             late = Problem(FILES, "", f"{self.host.label} has not told all of it in {SCAN_SECONDS:.0f} seconds")
@@ -453,45 +455,45 @@ class RemoteSource(Source):
 
     @property
     def connection_facts(self) -> list[tuple[str, str]]:
-        return self.host.facts
+        return self.host.connection_facts
 
     def reconnect(self) -> None:
         self.host.reconnect()
 
     def content(self, digest: str) -> str | None:
-        return self.host.ask(self.workspace_id, "text", digest)
+        return self.host.fetch(self.workspace_id, "text", digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
             ran = [one for one in self.log.events() if isinstance(one, Ran)]
         keys = {(one.run.session, one.run.place): one.path for one in ran if one.run}
         key = keys.get((run.session, run.place))
-        return RemoteTranscript(partial(self.ask, "transcript", key)) if key is not None else None
+        return RemoteTranscript(partial(self.fetch, "transcript", key)) if key is not None else None
 
-    def ask(self, what: Wish, key: str, place: str = "") -> str | None:
-        """Return the host's answer about this workspace; None if it has none, or gives none now. Blocks."""
+    def fetch(self, what: Wish, key: str, place: str = "") -> str | None:
+        """Return a text or a part of a transcript of this workspace. Return None if there is no answer. Blocks."""
         with suppress(NoAnswerError):
-            return self.host.ask(self.workspace_id, what, key, place)
+            return self.host.fetch(self.workspace_id, what, key, place)
         return None
 
-    # Messages of the host, with its lock held
+    # Messages of the host. The caller holds the lock of the host.
 
-    def show(self, hello: Hello | None) -> None:
-        """Find the workspace in a hello, and request its log from this run of the relay."""
+    def take_hello(self, hello: Hello | None) -> None:
+        """Find the workspace in a hello of the relay, and request its whole log."""
         known = hello.workspaces if hello else ()
         self.workspace = next((one for one in known if one.is_called(self._name)), None)
         self._pause, self._ask_at = 1.0, 0.0
-        self._lack()
-        self.advance()
+        self._request_log()
+        self.emit_pending()
 
-    def compare(self, seq: int) -> None:
-        """Request the log if the relay has sent entries up to this number that are missing here."""
+    def check_number(self, seq: int) -> None:
+        """Request the whole log if the relay has entries up to this number that are missing here."""
         if seq > self.log.seq:
-            self._lack()
+            self._request_log()
 
-    def receive(self, observed: Observed, others: Counter[str]) -> None:
-        """Add entries to the log, as far as the logs of the other workspaces leave room."""
-        if observed.parts and self._lacks:
+    def take_entries(self, observed: Observed, others: Counter[str]) -> None:
+        """Add entries to the log. `others` is the size of the other logs, which share a limit with this one."""
+        if observed.parts and self._lacks_entries:
             self._ask_at = self.host.steady() + self._pause
             if observed.part == 0:
                 self.log, self._part, self._dropped = Log(), 0, set()
@@ -499,16 +501,16 @@ class RemoteSource(Source):
             if (observed.part, observed.upto) == (self._part, self.log.seq):
                 self._part += 1
                 self._add(observed, others)
-                self._lacks = self._part < observed.parts
-                if not self._lacks:
+                self._lacks_entries = self._part < observed.parts
+                if not self._lacks_entries:
                     self._pause, self._ask_at = 1.0, 0.0
-        elif not observed.parts and not self._lacks and observed.upto > self.log.seq:
+        elif not observed.parts and not self._lacks_entries and observed.upto > self.log.seq:
             if observed.after != self.log.seq:
-                self._lack()
+                self._request_log()
             else:
                 self.log.seq = observed.upto
                 self._add(observed, others)
-        self.advance()
+        self.emit_pending()
 
     def _add(self, observed: Observed, others: Counter[str]) -> None:
         for event in (entry.event for entry in observed.entries):
@@ -518,59 +520,59 @@ class RemoteSource(Source):
                 added = self.log.add(event)
                 if added is None:
                     continue
-                if over := exceeded_kinds(others + self.log.held):
+                if over := exceeded_kinds(others + self.log.amounts):
                     self.log.remove_last(added)
                     self._dropped.update(over)
                     if isinstance(added, Standing):
-                        short = Health(added.health.mode, added.health.detail[:600])  # no room for more
+                        short = Health(added.health.mode, added.health.detail[:600])  # cut, as room is short
                         self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
                     self._news_size += memory_size(added)
                     if self._news_size > MOST_NEWS:
-                        self.begin_anew()
+                        self.schedule_whole_log()
 
-    def _lack(self) -> None:
-        self._lacks = True
-        self.begin_anew()
+    def _request_log(self) -> None:
+        self._lacks_entries = True
+        self.schedule_whole_log()
 
-    def asks_for_all(self) -> bool:
-        """Tell whether to request the whole log now, and delay the next request."""
-        if self.workspace is None or not self._lacks or self.host.steady() < self._ask_at:
+    def must_request_log(self) -> bool:
+        """Tell whether to request the whole log now. If so, delay the next request."""
+        if self.workspace is None or not self._lacks_entries or self.host.steady() < self._ask_at:
             return False
         self._pause = min(self._pause * 2, 64.0)
         self._ask_at = self.host.steady() + self._pause
         return True
 
-    def begin_anew(self) -> None:
-        """Have the whole log emitted."""
+    def schedule_whole_log(self) -> None:
+        """Emit the whole log as soon as it is complete."""
         self._new = []
         if self._due is None:
             self._due = self.host.steady()
 
-    def advance(self) -> None:
+    def emit_pending(self) -> None:
         """Emit the pending events."""
         self._news.notify_all()
         if self._emit is not None:
             health = self._health
-            batch = self._next()
+            batch = self._next_batch()
             if batch.events or batch.starts_over or batch.health != health:
-                with suppress(RuntimeError):  # the event loop is closed: nobody listens any more
+                with suppress(RuntimeError):  # the event loop has ended
                     self._emit(batch)
 
-    def _next(self, *, now: bool = False) -> Batch:
-        """Return the batch of pending events; `now`: everything known, even if incomplete."""
+    def _next_batch(self, *, now: bool = False) -> Batch:
+        """Return the batch of pending events. With `now`, return the whole log even if it is incomplete."""
         host, lost, events, starts_over = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
-            events = [self._here(one) for one in self._new]
+            events = [self._in_our_time(one) for one in self._new]
         elif self.workspace and (
-            now or self._is_settled or (not self._lacks and host.steady() >= self._due + _PATIENCE)
+            now or self._is_settled or (not self._lacks_entries and host.steady() >= self._due + _PATIENCE)
         ):
             starts_over, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
             rules = self.workspace.rules
             rules = rules._replace(history_before=rules.history_before - host.offset)
-            told = (one for one in self.log.events() if not isinstance(one, Standing))
-            events = [Ruled(0, host.now, rules), *map(self._here, told)]
+            observations = (one for one in self.log.events() if not isinstance(one, Standing))
+            events = [Ruled(0, host.now, rules), *map(self._in_our_time, observations)]
             if starts_over:
                 self._lost = None
         self._new = []
@@ -580,44 +582,44 @@ class RemoteSource(Source):
         elif lost is None and self._lost is not None and (self.workspace is None or self._due is None):
             events.append(Reached(self._seq, host.now - host.offset))
             self._lost = None
-        self._health = self._standing()
+        self._health = self._own_health()
         return Batch(tuple(events), self._health, starts_over)
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the relay has seen everything and has sent it."""
-        standing = self.log.standing if not self._lacks else None
+        """Whether the relay has read its whole workspace and sent all entries."""
+        standing = self.log.standing if not self._lacks_entries else None
         return standing is not None and standing.settled
 
     @property
-    def _missing(self) -> str:
-        """The reason why the host has no such workspace, "" if it has one, or if that is unknown yet."""
+    def _missing_reason(self) -> str:
+        """Why the host does not relay this workspace. It is "" if the host does, or if that is unknown."""
         hello = self.host.hello
         if hello is None or self.workspace or self.host.heard_at is None:
             return ""
         return hello.missing.get(self._name) or f"it relays no {quote_text(self._name)}"
 
-    def _here(self, told: Observation) -> Observation:
-        """Return an observation in our time."""
-        self._seq = max(self._seq, told.seq)
+    def _in_our_time(self, event: Observation) -> Observation:
+        """Return an event of the host with its times by the clock of this machine."""
+        self._seq = max(self._seq, event.seq)
         offset = self.host.offset
-        moved = _shift_times(told, -offset) if offset else told
+        moved = _shift_times(event, -offset) if offset else event
         if isinstance(moved, Decided):
-            # The host says whose key has signed it, but only we know whether that is our own.
-            by_other = moved.decision.asked_by not in self._own_keys()
+            # Only this machine knows whether the key that signed the decision is the operator's own.
+            by_other = moved.decision.asked_by not in self._own_key_ids()
             return moved._replace(decision=dataclasses.replace(moved.decision, by_other=by_other))
         return moved
 
-    def _standing(self) -> Health:
-        """Return the health of this source."""
+    def _own_health(self) -> Health:
+        """Return the health of this source: that of the workspace, or the reason why the workspace is lost."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
         starting = Health("starting", f"{'connecting to' if self.host.heard_at is None else 'reading'} {label}")
         known = standing.health if standing is not None else starting
         is_lost = self.host.lost_since is not None
-        if why := self.host.why if is_lost else self._missing:
+        if why := self.host.why_lost if is_lost else self._missing_reason:
             words = f"{label} {why}" if is_lost else f"{label}: {why}"
             if standing is None and self.workspace is None and hello:
-                # The last hello of a host that is off still says how much there was.
+                # If the host is off, its last hello still has a summary of the workspace.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
                 words += f"; {summary} when it was heard last" if summary else ""
             return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
@@ -628,22 +630,22 @@ class RemoteSource(Source):
 
 
 class BrokerSource(RemoteSource):
-    """A NATS server none of whose hosts has spoken yet."""
+    """Stands for all hosts of a NATS server as long as none of these hosts has answered."""
 
     def __init__(self, host: RemoteHost, server: str, count: int):
         super().__init__(host, "\0")
         self._server, self._count = server, count
 
-    def _standing(self) -> Health:
+    def _own_health(self) -> Health:
         if self.host.lost_since is None:
             return Health("starting", f"connecting to {plural(self._count, 'host')}")
         why = f"no host that is trusted here has spoken there yet: `agentwatch relay --nats {self._server}` on it"
-        words = f"{self._server}: {why}" if self.host.is_connected else self.host.why.removeprefix(UNREACHED)
+        words = f"{self._server}: {why}" if self.host.is_connected else self.host.why_lost.removeprefix(UNREACHED)
         return Health("degraded", words, (Problem(FILES, "", words),))
 
 
 def _shift_times(value: Any, by: float, name: str = "") -> Any:
-    """Return a record with all its times (epoch seconds) shifted by seconds; times inside a document stay."""
+    """Return a copy of a record with all its times shifted by so many seconds. Times in documents stay."""
     if isinstance(value, float):
         is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
         return value + by if is_time else value
@@ -658,7 +660,7 @@ def _shift_times(value: Any, by: float, name: str = "") -> Any:
 
 
 class _KnownWorkspace(NamedTuple):
-    """A workspace: its host, the host's name for it, its address; for a server, the number of `unheard` hosts."""
+    """A workspace: its host, its name on the host, and its address. For a server `unheard` is its number of hosts."""
 
     host: RemoteHost
     name: str
@@ -667,16 +669,16 @@ class _KnownWorkspace(NamedTuple):
 
 
 class Fleet:
-    """The hosts behind some addresses; connections are made on demand, and end with `close`."""
+    """The hosts of some addresses, and their workspaces. `close` ends all connections."""
 
     def __init__(self, addresses: Sequence[Address]):
         self._keys = Keys()
         self._known: dict[Path, _KnownWorkspace] = {}
         self._fixed: list[Place] = []  # the workspaces that the addresses name
-        # By label: hosts that say themselves which workspaces they have, with the wanted workspace, "" for all.
+        # Hosts that themselves say which workspaces they have, by their names.
         self._brokered: dict[str, _KnownWorkspace] = {}
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        # By address: the hosts of a server, if all of its hosts are wanted.
+        # The hosts of each server whose hosts are all wanted, by the address of the server.
         self._servers: dict[str, list[RemoteHost]] = {}
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
@@ -690,13 +692,13 @@ class Fleet:
             self._add_linked(group)
 
     def _add_linked(self, addresses: Sequence[Address]) -> None:
-        """Add the workspaces of one host, which share a connection."""
+        """Add the workspaces of one host. They share a connection."""
         label = addresses[0].label
         link = ProcessLink(addresses[0], [one.path for one in addresses])
-        key, accept = self._trusted().get(label), partial(self._accept, label)
+        key, accept = self._host_keys().get(label), partial(self._accept_key, label)
         host = RemoteHost(link, label, key=key, accept=accept, own_key=self._own_key)
         if not addresses[0].path:
-            host.hold(self)
+            host.add_user(self)
             self._brokered[f"ssh://{addresses[0].target}"] = _KnownWorkspace(host, "", f"ssh://{addresses[0].target}")
             return
         names = {place.name for place in self._fixed}
@@ -710,7 +712,7 @@ class Fleet:
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
         with require_extra(*FLEET):
             from agentwatch.remote.nats import NatsHub, hide_password, login_of
-        trusted = self._trusted()
+        trusted = self._host_keys()
         if not trusted or (address.host and address.host not in trusted):
             who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
             raise UsageError(
@@ -724,33 +726,30 @@ class Fleet:
             if name not in self._brokered:
                 link = hubs[address.server].link(trusted[name])
                 host = RemoteHost(link, name, key=trusted[name], own_key=self._own_key)
-                host.hold(self)
+                host.add_user(self)
                 self._brokered[name] = _KnownWorkspace(host, address.path, f"{server}/{name}")
             if not address.host:
                 self._servers.setdefault(server, []).append(self._brokered[name].host)
 
-    def _trusted(self) -> dict[str, PublicKey]:
-        """Return the keys with which hosts have signed before, by the names of the hosts."""
-        return {one.name: one.public for one in self._keys.trusted(Role.HOST)}
+    def _host_keys(self) -> dict[str, PublicKey]:
+        return {one.name: one.public for one in self._keys.trusted_keys(Role.HOST)}
 
     def _own_key(self) -> str:
-        """Return the key that signs here, "" if there is none yet."""
         with suppress(KeyProblemError):
             return self._keys.show().text
         return ""
 
-    def _own_keys(self) -> list[str]:
-        """Return the ids of the operator's current and former keys here."""
+    def _own_key_ids(self) -> list[str]:
         return [one.public.keyid for one in self._keys.trust().keys]
 
-    def _accept(self, label: str, key: PublicKey) -> str:
-        """Note the key of a first hello and return "", or return why it is refused."""
-        if key in self._trusted().values():
+    def _accept_key(self, label: str, key: PublicKey) -> str:
+        """Store the key of a host that is seen for the first time. Return "", or the reason why it is refused."""
+        if key in self._host_keys().values():
             return ""
-        if any(one.public == key for one in self._keys.others(Role.HOST)):
+        if any(one.public == key for one in self._keys.known_keys(Role.HOST)):
             return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
         try:
-            self._keys.trust_other(Role.HOST, key, label)
+            self._keys.trust_key(Role.HOST, key, label)
         except KeyProblemError as error:
             return f"its key cannot be noted: {error}"
         return ""
@@ -758,59 +757,59 @@ class Fleet:
     # Hosts and their workspaces
 
     def find(self) -> Places:
-        """Return the workspaces known by now; any thread may call it."""
+        """Return the workspaces that are known now. Any thread may call it."""
         places = list(self._fixed)
         for key, (host, wanted, written, _) in self._brokered.items():
             label, hello, is_ssh = host.label, host.hello, written.startswith("ssh:")
             own = Path(f"/{key}" if is_ssh else f"/nats:{label}")
-            told = hello.workspaces if hello else ()
-            meant = {one.id: one for one in told if wanted in ("", one.name, one.id, one.path)}
-            # Foreign text: only an id of the right form leads to no directory of this machine.
+            relayed = hello.workspaces if hello else ()
+            meant = {one.id: one for one in relayed if wanted in ("", one.name, one.id, one.path)}
+            # The id is untrusted. Only the form of a workspace id is safe as part of a path.
             for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
                 place, address = own / one.id, f"{written}/{one.id}"
                 if is_ssh:
-                    # The same place as for an address with the path.
+                    # Use the same place as an address with this path.
                     with suppress(UsageError):
                         place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
                 self._known[place] = _KnownWorkspace(host, one.id, address)
-                places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
-            if not told if is_ssh else hello is None and label in self._asked_for:
-                # Any other workspace may be another broker's.
+                places.append(Place(place, f"{label}: {one.name}", vanishes=True, host=label))
+            if not relayed if is_ssh else hello is None and label in self._asked_for:
+                # A host that nobody asked for may belong to another server.
                 self._known[own] = _KnownWorkspace(host, wanted, written)
-                places.append(Place(own, label, comes=True, host=label))
+                places.append(Place(own, label, vanishes=True, host=label))
         for server, hosts in self._servers.items():
             if all(one.hello is None for one in hosts):
                 own = Path(f"/nats:{server}")
                 self._known[own] = _KnownWorkspace(hosts[0], "", server, unheard=len(hosts))
-                places.append(Place(own, server, comes=True, host=server, hosts=len(hosts)))
+                places.append(Place(own, server, vanishes=True, host=server, hosts=len(hosts)))
         return Places(places)
 
-    def found(self) -> Places:
-        """Return the workspaces, after each host has named its own or is lost; blocks."""
+    def wait_and_find(self) -> Places:
+        """Return the workspaces after each host has named its own or is lost. Blocks."""
         until = time.monotonic() + SCAN_SECONDS
-        # All at the same time.
+        # Connect to all hosts at the same time.
         for host in {self._known[place.workspace].host for place in self._fixed}:
-            host.hold(self)
+            host.add_user(self)
         hosts = [known.host for known in self._brokered.values()]
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
             time.sleep(_PAUSE_SECONDS)
         return self.find()
 
-    def source(self, place: Path) -> RemoteSource:
-        """Return a source of a workspace that was found."""
+    def open_source(self, place: Path) -> RemoteSource:
+        """Return a source for a workspace that was found."""
         host, name, written, unheard = self._known[place]
-        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_keys)
+        source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_key_ids)
         self._sources.append(source)
         return source
 
-    def directory(self, place: Path) -> str:
-        """Return the path of a found workspace on its host; "" if the host has not told it."""
+    def directory_of(self, place: Path) -> str:
+        """Return the path of a workspace on its host. Return "" if it is unknown."""
         host, name, *_ = self._known[place]
         known = host.hello.workspaces if host.hello else ()
         return next((one.path for one in known if one.is_called(name)), "")
 
-    def address(self, place: Path) -> str:
-        """Return the address of a found workspace, for another command."""
+    def address_of(self, place: Path) -> str:
+        """Return the address of a workspace, for use on a command line."""
         return self._known[place].written
 
     def close(self) -> None:
@@ -818,4 +817,4 @@ class Fleet:
         for source in self._sources:
             source.stop()
         for known in (*self._known.values(), *self._brokered.values()):
-            known.host.release(self)
+            known.host.remove_user(self)

@@ -1,4 +1,4 @@
-"""The numbered log of a workspace, equal in its relay and on each screen, with limits for the content of one host."""
+"""Keeps the numbered log of a workspace, which is equal on the host and on each screen, and limits its size."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,24 +11,24 @@ from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.reader import messages_of
 
 MEBIBYTE = 1024 * 1024
-# Limits for one host; the bytes are estimates of memory.
+# The limits for one host. Bytes of memory are estimated.
 MOST = {
     # Four times the number that a screen is made for.
     "tasks": 20_000,
     # Two attempts of each task.
     "runs": 40_000,
-    # A program asks one thing at a time, and nobody answers a thousand. The time of a tree grows with the square.
+    # More than anybody answers. The time that a tree takes grows with the square of this number.
     "requests": 1_000,
-    # Some 12 KiB for a task with its handoff, its return, its checks and its run.
+    # Some 12 KiB for each task with its handoff, return, checks and run.
     "MiB": 256 * MEBIBYTE,
 }
-_ENTRY = 512  # bytes that the tree and the log need for an entry besides its content
+_ENTRY = 512  # bytes of memory for an entry besides its content
 
 Event = Observation | Standing
 
 
 def subject_of(event: Event) -> str:
-    """Return the subject of an event: a later event of the same subject replaces it or continues it."""
+    """Return the subject of an event, such as its file. A later event of the same subject replaces or follows it."""
     match event:
         case Standing():
             return "standing"
@@ -37,26 +37,26 @@ def subject_of(event: Event) -> str:
     return f"{type(event).__name__}:{event.path}"
 
 
-class _Numbered(NamedTuple):
+class _NumberedEvent(NamedTuple):
     number: int
     event: Event
     size: int
 
 
 class Log:
-    """The events that count, by subject and in order, for one thread at a time; `seq` is the number of the last one."""
+    """The current events of a workspace. `seq` is the number of the last one. For one thread at a time."""
 
     def __init__(self) -> None:
         self.seq = 0
-        self._load = Counter[str]()
+        self._amounts = Counter[str]()
         self._tasks = Counter[str]()
         self._count = 0
-        self._chains: dict[str, list[_Numbered]] = {}
+        self._chains: dict[str, list[_NumberedEvent]] = {}
 
     @property
-    def held(self) -> Counter[str]:
-        """The amounts in it, by the kinds of `MOST`."""
-        return self._load + Counter(tasks=len(self._tasks))
+    def amounts(self) -> Counter[str]:
+        """The size of the log, by the kinds of `MOST`."""
+        return self._amounts + Counter(tasks=len(self._tasks))
 
     @property
     def standing(self) -> Standing | None:
@@ -64,11 +64,11 @@ class Log:
         return event if isinstance(event, Standing) else None
 
     def events(self) -> list[Event]:
-        """Return all events that count, in order."""
+        """Return all current events, the oldest first."""
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event that was observed now; return it as it counts, None if it is nothing new; raise ValueError."""
+        """Add a new event. Return it, maybe merged with the one before, or None if it is not new. Raise ValueError."""
         void = chain = self._chains.get(subject_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
@@ -82,35 +82,35 @@ class Log:
         size = _ENTRY + memory_size(event)
         for one in [*void]:
             self._remove(one)
-        # An event of removal is not kept if its subject has no other event.
+        # A removal is kept only if the log has an event of the removed subject.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
         if subject_of(event) in self._chains or not went:
             self._count += 1
-            kept = _Numbered(self._count, event, size)
+            kept = _NumberedEvent(self._count, event, size)
             chain = self._chains.setdefault(subject_of(event), [])
             chain.append(kept)
-            self._account(kept, 1)
+            self._add_amounts(kept, 1)
             if len(chain) > MAX_VERSIONS:
                 # The first version of a file says when its task began.
                 self._remove(chain[1])
         return event
 
     def remove_last(self, event: Event) -> None:
-        """Remove an event that was added just now."""
+        """Remove the event that was added last."""
         if (chain := self._chains.get(subject_of(event))) and chain[-1].number == self._count:
             self._remove(chain[-1])
 
-    def _remove(self, kept: _Numbered) -> None:
+    def _remove(self, kept: _NumberedEvent) -> None:
         chain = self._chains[subject_of(kept.event)]
         chain.remove(kept)
-        self._account(kept, -1)
+        self._add_amounts(kept, -1)
         if not chain:
             del self._chains[subject_of(kept.event)]
 
-    def _account(self, kept: _Numbered, times: int) -> None:
-        self._load["MiB"] += times * kept.size
-        self._load["runs"] += times * isinstance(kept.event, Ran)
-        self._load["requests"] += times * isinstance(kept.event, Requested)
+    def _add_amounts(self, kept: _NumberedEvent, times: int) -> None:
+        self._amounts["MiB"] += times * kept.size
+        self._amounts["runs"] += times * isinstance(kept.event, Ran)
+        self._amounts["requests"] += times * isinstance(kept.event, Requested)
         for task in tasks_in(kept.event):
             self._tasks[task] += times
             if not self._tasks[task]:
@@ -118,7 +118,7 @@ class Log:
 
 
 def _is_unchanged(before: Event, now: Event) -> bool:
-    """Tell whether a file is unchanged; a return written again is new, because it may belong to another attempt."""
+    """Tell whether a file is unchanged. A rewritten return is a change: it may belong to another attempt."""
     match before, now:
         case Gone(), Gone():
             return True
@@ -133,7 +133,7 @@ def _is_unchanged(before: Event, now: Event) -> bool:
 
 
 def memory_size(value: Any) -> int:
-    """Return the approximate bytes of a value in memory; raise ValueError for a float that cannot be a time."""
+    """Return the approximate bytes of a value in memory. Raise ValueError for a float that cannot be a time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:
@@ -147,7 +147,7 @@ def memory_size(value: Any) -> int:
 
 
 def tasks_in(event: Event) -> Iterator[str]:
-    """Yield the names of the tasks in an event."""
+    """Yield the names of the tasks that an event mentions."""
     if isinstance(event, Seen):
         yield from _task_names(event.document, event.path)
     elif isinstance(event, Ran) and event.run:
@@ -166,12 +166,12 @@ def _task_names(document: object, place: str) -> Iterator[str]:
         yield from document.delegation_path
 
 
-def exceeded_kinds(held: Mapping[str, int]) -> list[str]:
-    """Return the kinds whose limits are exceeded."""
-    return [kind for kind, most in MOST.items() if held.get(kind, 0) > most]
+def exceeded_kinds(amounts: Mapping[str, int]) -> list[str]:
+    """Return the kinds of `MOST` whose limit is exceeded."""
+    return [kind for kind, most in MOST.items() if amounts.get(kind, 0) > most]
 
 
 def dropped_words(label: str, kind: str) -> str:
-    """Return in words, without a full stop, that more of this kind was dropped."""
+    """Return a message that a host sends too much of a kind, so that the rest is not shown."""
     most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
     return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

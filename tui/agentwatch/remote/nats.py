@@ -1,6 +1,6 @@
-"""A NATS server between screens and relays: one connection each, which connects again by itself.
+"""Links screens and relays over a NATS server. A lost connection is made again.
 
-Every connection has a new client; messages lost with the last connection are requested again.
+Every connection has a new client. Messages that were lost with a connection are requested again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from nats.js import api
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.remote.nats_accounts import (
     STREAM,
+    bucket,
     host_of,
     host_subject,
     nkey_of,
     screen_subject,
-    store_config,
     store_subject,
 )
 from agentwatch.remote.pipe import MOST_WAITING, Change, Link, LinkState, Receive, stay_connected
@@ -47,35 +47,35 @@ T = TypeVar("T")
 Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS = 5.0
-PING_SECONDS = 10  # a connection is given up after three unanswered pings
-_NOTHING_KEPT = 10_037  # JetStream's number for it
+PING_SECONDS = 10  # seconds between two pings; a connection is given up after three unanswered ones
+_NOTHING_KEPT = 10_037  # JetStream's error code for a subject without a stored message
 _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
-_FILES = ("NATS_CREDS", "NATS_NKEY")  # variables of the `nats` command that name a file with credentials
+_FILES = ("NATS_CREDS", "NATS_NKEY")  # environment variables of the `nats` command that name a file with credentials
 
-# The challenge of a server. Nothing else that we sign looks like it, so no server can get a decision signed.
+# The form of a challenge of a server. No decision has this form, so a server cannot get a decision signed.
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 
-# The beginning of a .creds file, or of a file with the seed of an nkey.
+# Matches the beginning of a .creds file, or of a file with the seed of an nkey.
 _CREDS = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
 )
 
-# The library logs its own errors, which would appear on the screen.
+# Silence the log of the library, which would appear on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
 logging.getLogger("nats").propagate = False
-# At the end of each encrypted connection asyncio warns of the library's behaviour.
+# Silence a warning of asyncio at the end of each encrypted connection.
 logging.getLogger("asyncio").addFilter(lambda record: "eof_received" not in record.getMessage())
 
 
 class Login(NamedTuple):
-    """The login at a server: a key of ours, or a file of NATS (`.creds`, or the seed of an nkey)."""
+    """The login at a server: a signing key, or a file with credentials of NATS."""
 
     key: SigningKey | None = None
     creds: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return the library's options; raise TroubleError if the file holds no credentials."""
+        """Return the options of the library for a login by file. Raise TroubleError if the file has no credentials."""
         if self.creds is None:
             return {}
         try:
@@ -89,19 +89,19 @@ class Login(NamedTuple):
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
-        """Return the signature of a server's challenge; raise TroubleError if it is no challenge."""
+        """Return the signature of a server's challenge. Raise TroubleError if `nonce` has another form."""
         if self.key is None or _NONCE.match(nonce) is None:
             raise TroubleError("the server asks for a signature of something that is no nonce: nothing was signed")
         return base64.b64encode(self.key.private.sign(nonce.encode()))
 
 
 def credentials_file(creds: str | None) -> str | None:
-    """Return the given file with credentials, else the one that the environment names."""
+    """Return the given file with credentials, or the one that the environment names, or None."""
     return creds or next(filter(None, map(os.environ.get, _FILES)), None)
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """Return the user's login: a named file, else the signing key if it needs no passphrase."""
+    """Return the user's login: a file with credentials, or the signing key if it has no passphrase."""
     named = credentials_file(creds)
     if named is not None:
         return Login(creds=named)
@@ -123,13 +123,13 @@ async def connect(
     failed: Callable[[Exception], Awaitable[None]] = _do_nothing,
     ended: Callable[[], Awaitable[None]] = _do_nothing,
 ) -> AsyncIterator[Client]:
-    """Yield a connected client, which does not connect again; turn errors, also of the body, into TroubleError."""
+    """Yield a connected client. Raise TroubleError for all errors, also those in the block."""
     client = Client()
     is_there = False
 
-    async def wrong(error: Exception) -> None:
+    async def on_error(error: Exception) -> None:
         if not is_there:
-            # Otherwise the library tries for two minutes.
+            # Give up at once. Otherwise the library tries for two minutes.
             raise TroubleError(explain_error(error, server)) from error
         await failed(error)
 
@@ -137,7 +137,7 @@ async def connect(
         options = login.options()
         if login.key and not options:
             options = {"signature_cb": login.sign}
-            # The library accepts a key only as the text of its seed, and then signs any data.
+            # The public interface takes only the seed of a key, and signs any data with it.
             client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
@@ -147,7 +147,7 @@ async def connect(
                 connect_timeout=int(CONNECT_SECONDS),
                 ping_interval=PING_SECONDS,
                 max_outstanding_pings=2,
-                error_cb=wrong,
+                error_cb=on_error,
                 closed_cb=ended,
                 **options,
             )
@@ -161,7 +161,7 @@ async def connect(
     finally:
         with suppress(Exception):
             await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
-        # Also if the server does not answer any more.
+        # Close the socket even if the server does not answer.
         with suppress(Exception):
             transport: Any = client._transport  # noqa: SLF001
             transport.close()
@@ -174,18 +174,18 @@ async def _run_quietly(do: Do, client: Client) -> None:
 
 
 def ask_server(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """Ask a server, on a connection for this alone; blocks; raise TroubleError."""
+    """Run `ask` on a new connection to a server, and return its result. Blocks. Raise TroubleError."""
 
-    async def answered() -> T:
+    async def run_ask() -> T:
         async with connect(server, login, "agentwatch") as client:
             return await ask(client)
 
-    return asyncio.run(answered())
+    return asyncio.run(run_ask())
 
 
 class NatsHub:
-    """A connection, in a thread, shared by the links to all hosts of a fleet, or for a `host`'s link to its screens. It
-    lasts as long as one of these links."""
+    """A connection to a NATS server, in a thread. All links of a screen share it, or it is for one relay on a `host`.
+    The first link starts it, and the last one ends it."""
 
     def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None):
         self.screen = secrets.token_hex(8)
@@ -204,8 +204,8 @@ class NatsHub:
         """Return a link to the host with this key."""
         return NatsLink(self, host_of(host_key))
 
-    def join(self, link: NatsLink) -> None:
-        """Add a link; the first one makes the connection."""
+    def add_link(self, link: NatsLink) -> None:
+        """Add a link. The first one starts the connection."""
         with self._lock:
             has_begun, state = bool(self._links), self._state
             self._links[link.host] = link
@@ -213,10 +213,10 @@ class NatsHub:
             self._thread.start()
         elif state:
             link.change(state)
-            self.soon(partial(self._give_kept, link))
+            self.run_soon(partial(self._pass_stored_hello, link))
 
-    def leave(self, link: NatsLink) -> None:
-        """Remove a link; the last one ends the connection within a second, after sending what waits."""
+    def remove_link(self, link: NatsLink) -> None:
+        """Remove a link. The last one ends the connection within a second, after all waiting messages are sent."""
         with self._lock:
             self._links.pop(link.host, None)
             if self._links:
@@ -230,13 +230,13 @@ class NatsHub:
             self._thread.join(_JOIN_SECONDS)
 
     def send(self, subject: str, data: bytes) -> None:
-        """Send a message if there is a connection with room for it; any thread may call it; never blocks."""
+        """Send a message, or drop it if there is no connection or no room. Any thread may call it. Never blocks."""
         client = self._client
         if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
-            self.soon(lambda there: there.publish(subject, data))
+            self.run_soon(lambda there: there.publish(subject, data))
 
-    def soon(self, do: Do) -> None:
-        """Run something on the current connection; any thread may call it."""
+    def run_soon(self, do: Do) -> None:
+        """Run a coroutine on the current connection, if there is one. Any thread may call it."""
         client, loop = self._client, self._loop
         if client is not None and loop:
             doing = _run_quietly(do, client)
@@ -246,9 +246,9 @@ class NatsHub:
                 doing.close()
 
     def _run(self) -> None:
-        stay_connected(lambda: asyncio.run(self._live()), self._change, self._stopped, self.again)
+        stay_connected(lambda: asyncio.run(self._run_connection()), self._set_state, self._stopped, self.again)
 
-    def _change(self, state: LinkState) -> None:
+    def _set_state(self, state: LinkState) -> None:
         with self._lock:
             is_new, self._state, links = state != self._state, state, list(self._links.values())
         if is_new:
@@ -256,8 +256,8 @@ class NatsHub:
             for link in links:
                 link.change(state)
 
-    async def _live(self) -> LinkState:
-        """Run one connection from beginning to end, and return its last state."""
+    async def _run_connection(self) -> LinkState:
+        """Connect, pass on messages until the connection ends, and return the last state."""
         trouble: list[BaseException] = []
         self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
         if self._stopped.is_set():
@@ -275,12 +275,12 @@ class NatsHub:
         name = f"agentwatch {self._host or self.screen}"
         try:
             async with connect(self._server, self._login, name, failed, ended) as client:
-                await client.subscribe(self._subject, cb=self._hear)
+                await client.subscribe(self._subject, cb=self._pass_message)
                 await client.flush(int(CONNECT_SECONDS))
                 self._client = client
-                self._change(LinkState(up=True))
+                self._set_state(LinkState(up=True))
                 for link in list(self._links.values()) if not self._host else ():
-                    self.soon(partial(self._give_kept, link))
+                    self.run_soon(partial(self._pass_stored_hello, link))
                 await over.wait()
                 self._client = None
                 if trouble:
@@ -292,12 +292,12 @@ class NatsHub:
             self._client = None
         return LinkState(up=False)
 
-    async def _hear(self, message: Msg) -> None:
+    async def _pass_message(self, message: Msg) -> None:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
             link.receive(message.data)
 
-    async def _give_kept(self, link: NatsLink, client: Client) -> None:
-        """Pass a link the stored hello of its host, or the state that the host never sent one."""
+    async def _pass_stored_hello(self, link: NatsLink, client: Client) -> None:
+        """Give the stored hello of a host to its link. If there is none, tell the link so."""
         try:
             kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
         except nats.js.errors.NotFoundError as error:
@@ -310,9 +310,9 @@ class NatsHub:
 
 
 class NatsLink(Link):
-    """The link to one host, on a connection that others share."""
+    """A screen's link to one host, on a connection that it shares with other links."""
 
-    answers_in = 5.0
+    answer_seconds = 5.0
 
     def __init__(self, hub: NatsHub, host: str):
         self.host = host
@@ -323,7 +323,7 @@ class NatsLink(Link):
 
     def start(self, receive: Receive, change: Change) -> None:
         self.receive, self.change = receive, change
-        self._hub.join(self)
+        self._hub.add_link(self)
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
         self._hub.send(host_subject(self.host), message)
@@ -332,11 +332,11 @@ class NatsLink(Link):
         self._hub.again.set()
 
     def stop(self) -> None:
-        self._hub.leave(self)
+        self._hub.remove_link(self)
 
 
 class NatsEnd(NatsLink):
-    """The relay's end on a server; `key` is the host's, and `note` is called with each state."""
+    """A relay's link to all screens. `key` is the key of the host. `note` is called with each state."""
 
     def __init__(self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None):
         host = host_of(key.public)
@@ -346,7 +346,7 @@ class NatsEnd(NatsLink):
         if to:
             self._hub.send(screen_subject(self.host, to), message)
 
-    def keep(self, message: bytes) -> None:
+    def keep_hello(self, message: bytes) -> None:
         self._hub.send(store_subject(self.host), message)
 
 
@@ -354,41 +354,41 @@ class NatsEnd(NatsLink):
 
 
 async def outdated_store_settings(client: Client) -> dict[str, Any] | None:
-    """Return the settings of the store that have to change, None if there is no store."""
+    """Return the settings of the store that must change. Return None if there is no store."""
     try:
         has = await client.jetstream().stream_info(STREAM)
     except nats.js.errors.NotFoundError:
         return None
-    wanted = store_config(has.config.num_replicas or 1)
+    wanted = bucket(has.config.num_replicas or 1)
     return {name: value for name, value in wanted.items() if getattr(has.config, name) != value}
 
 
 async def make_store(client: Client, replicas: int) -> None:
-    """Make the store of a fleet, or correct its settings."""
+    """Create the store of a fleet, or correct its settings."""
     differs, stream = await outdated_store_settings(client), client.jetstream()
-    await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**store_config(replicas)))
+    await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**bucket(replicas)))
 
 
 # Words
 
 
 class TroubleError(Exception):
-    """A connection cannot do its work; the message is a plain sentence with the remedy."""
+    """A NATS server cannot be used. The message is a plain sentence with the remedy."""
 
 
 def url_of(server: str) -> str:
-    """Return a server's address with its scheme, which may be left out."""
+    """Return the address of a server with a scheme, `nats://` if it has none."""
     return server if "://" in server else f"nats://{server}"
 
 
 def hide_password(server: str) -> str:
-    """Return a server's address without a password."""
+    """Return the address of a server without user and password."""
     parts = urlsplit(url_of(server))
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
 
 
 def explain_error(error: BaseException, server: str) -> str:
-    """Return why a server cannot be used, and the remedy, in a plain sentence."""
+    """Return a plain sentence: why a server cannot be used, and the remedy."""
     name, text = hide_password(server), str(error)
     match error:
         case TroubleError():

@@ -1,7 +1,7 @@
-"""The links between a screen and a relay: each message arrives whole or is lost, and may arrive twice or late.
+"""Links screens and relays, over pipes of a program such as ssh. A message may be lost, late, or arrive twice.
 
-On a pair of pipes each message has its length before it. Text before our greeting comes from the shell there, which may
-print something at every login. All calls come from threads; a link connects again by itself.
+On a pipe each message has its length before it. The text before the greeting is skipped, because the shell on the host
+may print something at every login. A link runs in threads, and connects again by itself.
 """
 
 import os
@@ -24,30 +24,30 @@ from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0  # seconds between two attempts to connect
-GREETING = b"agentwatch-relay\n"  # the first line, in both directions
+LONGEST_PAUSE = 30.0  # the most seconds between two attempts to connect
+GREETING = b"agentwatch-relay\n"  # the first line in both directions
 _MOST_NOISE = 256 * 1024
-# Bytes that wait to be written; a receiver that is slower asks again for the dropped messages.
+# The most bytes that wait to be written. Further messages are dropped, and the receiver asks for them again.
 MOST_WAITING = 64 * 1024 * 1024
 _ENDED = "the connection has ended"
 _JOIN_SECONDS = 0.8
 
 _SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
 _ASKS_NOBODY = ("-o", "BatchMode=yes")
-# Runs there. A non-interactive shell often has no other way to find the user's programs.
+# Runs on the host, and extends PATH, which often lacks the user's programs in a non-interactive shell.
 _SCRIPT = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
-_LASTS_SECONDS = 10.0  # after a connection of this length, the pauses start short again
+_LASTS_SECONDS = 10.0  # after a connection of this length, the pauses begin short again
 _STOP_SECONDS = 0.3
 _NOT_FOUND = 127
 _SSH_FAILED = 255
-_LONGEST = 300  # characters of a reason that come from there
+_LONGEST = 300  # the most characters of a message from the host
 
-Receive = Callable[[bytes], None]  # called with every message, in a thread of the link
+Receive = Callable[[bytes], None]  # called with each message, in a thread of the link
 
 
 class LinkState(NamedTuple):
-    """The state of a link; `words` say why it is down or nobody answers, and the remedy, and may quote foreign text.
-    `fatal`: the other side is gone for good."""
+    """The state of a link. `words` say why it does not work, and the remedy. They may quote untrusted text.
+    If `fatal`, the other side is gone for good."""
 
     up: bool
     words: str = ""
@@ -58,38 +58,38 @@ Change = Callable[[LinkState], None]
 
 
 class Link(ABC):
-    """One end of a connection between screens and a host: a screen's end to one host, or a relay's to all screens."""
+    """One end of a connection. The end of a screen leads to one host, the end of a relay to all screens."""
 
-    # The random id by which a relay addresses this screen; the user of the link sets it if it is blank.
+    # The random id of this screen. The caller sets it if it is blank.
     screen: str = ""
-    answers_in: float = 20.0  # seconds that a connected host may take for its first answer
+    answer_seconds: float = 20.0  # the most seconds from the connection to the first answer
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:
-        """Connect, and stay connected. `receive` is called with every message; `change` with every other state, and
-        each time the link is up again. Both are called in threads of the link, one call at a time."""
+        """Connect, and stay connected. Call `receive` with each message, and `change` with each new state.
+        Both are called in threads of the link, one call at a time."""
 
     @abstractmethod
     def send(self, message: bytes, to: str = "") -> None:
-        """Send a message to the relay, or to the screen with this id; never blocks, and any thread may call it. A
-        message that cannot be sent now is dropped: the receiver asks again."""
+        """Send a message to the relay, or to the screen with the id `to`. Never blocks. Any thread may call it.
+        A message that cannot be sent now is dropped. The receiver will ask for it again."""
 
-    def connect_again(self) -> None:  # noqa: B027  a relay has nothing to connect
-        """Connect at once, after closing the link's own connection if there is one; blocks for a moment."""
+    def connect_again(self) -> None:  # noqa: B027  a relay does nothing here
+        """Close the current connection, and connect again at once. Blocks for a moment."""
 
-    def keep(self, message: bytes) -> None:  # noqa: B027  most links keep nothing
-        """Keep a hello for screens that come later."""
+    def keep_hello(self, message: bytes) -> None:  # noqa: B027  most links have no store
+        """Store a hello for screens that connect later."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End within a second; nothing is called afterwards."""
+        """End within a second. Afterwards nothing is called any more."""
 
 
 def stay_connected(
     connect: Callable[[], LinkState], change: Change, stopped: threading.Event, again: threading.Event
 ) -> None:
-    """Connect repeatedly until stopped, with growing pauses, or at once when `again` is set. `connect` returns the
-    state in which the connection ended."""
+    """Connect again and again until `stopped` is set, with growing pauses. If `again` is set, connect at once.
+    `connect` returns the last state of a connection."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -99,13 +99,13 @@ def stay_connected(
         change(state)
         if time.monotonic() >= began + _LASTS_SECONDS:
             pause = FIRST_PAUSE
-        was_asked = again.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
+        is_hurried = again.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
         again.clear()
-        pause = FIRST_PAUSE if was_asked else min(pause * 2, LONGEST_PAUSE)
+        pause = FIRST_PAUSE if is_hurried else min(pause * 2, LONGEST_PAUSE)
 
 
-def read_messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    """Yield the messages after the greeting, at which `begun` is called; raise OSError, also at the end."""
+def read_messages(descriptor: int, on_greeting: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+    """Yield the messages after the greeting. Call `on_greeting` at the greeting. Raise OSError at the end."""
     noise = bytearray()
     while not noise.endswith(GREETING):
         if len(noise) > _MOST_NOISE:
@@ -113,7 +113,7 @@ def read_messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> 
         if not (letter := os.read(descriptor, 1)):
             raise ConnectionError(_ENDED)
         noise += letter
-    begun()
+    on_greeting()
     with Connection(os.dup(descriptor), writable=False) as pipe:
         while True:
             try:
@@ -123,10 +123,10 @@ def read_messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> 
 
 
 class Writer:
-    """Writes messages in a thread of its own: a sender never waits, and a message without room is dropped."""
+    """Writes messages in a thread. The sender never waits. If too much waits to be written, messages are dropped."""
 
     def __init__(self, descriptor: int):
-        # A duplicate: once the original is closed, its number may belong to another file before the thread ends.
+        # Use a duplicate: after the original is closed, its number may be that of another file.
         self._descriptor = os.dup(descriptor)
         os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
@@ -137,7 +137,7 @@ class Writer:
         self._thread.start()
 
     def send(self, message: bytes) -> None:
-        """Write a message after the waiting messages."""
+        """Write a message soon."""
         with self._news:
             if not self._is_over and self._size + len(message) <= MOST_WAITING:
                 self._waiting.append(message)
@@ -145,7 +145,7 @@ class Writer:
                 self._news.notify()
 
     def stop(self, seconds: float = _JOIN_SECONDS) -> None:
-        """Write the waiting messages, for `seconds` at most, and end."""
+        """Write the waiting messages, and end. Takes at most `seconds`."""
         with self._news:
             self._is_over = True
             self._news.notify()
@@ -167,7 +167,7 @@ class Writer:
 
 
 class StdioEnd(Link):
-    """The relay's end on pipes, for one screen; the relay ends with it."""
+    """A relay's link to one screen, over standard input and output. The relay ends with the screen."""
 
     def __init__(self, incoming: int, outgoing: int):
         self._incoming, self._outgoing = incoming, outgoing
@@ -199,8 +199,8 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """A link through the pipes of a program that runs a relay of these paths ("" for all) elsewhere. The program is the
-    system's ssh, with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
+    """A screen's link over the pipes of a program that runs a relay of these paths on the host ("" for all paths).
+    The program is the system's ssh with the user's configuration, or another one such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
@@ -237,11 +237,11 @@ class ProcessLink(Link):
             self._thread.join(_STOP_SECONDS)
 
     def _connect(self, receive: Receive, change: Change) -> LinkState:
-        """Connect, and pass on messages until the connection ends; return the reason."""
+        """Connect, pass on messages until the connection ends, and return the reason."""
         pipe, why = subprocess.PIPE, ""
         try:
             words = resolve_command(self._command)
-            process = subprocess.Popen(  # noqa: S603  a list, and no shell here
+            process = subprocess.Popen(  # noqa: S603  no shell
                 words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:
@@ -272,14 +272,13 @@ class ProcessLink(Link):
 
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
-    """Keep the last lines that ssh and the relay there print for people."""
     with suppress(OSError, ValueError), cast("IO[bytes]", process.stderr) as stderr:
         for line in iter(lambda: stderr.readline(4096), b""):
             lines.append(line.decode("utf-8", "replace").strip())
 
 
 def relay_command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
-    """Return the command that runs agentwatch there with these words, quoted for the shell behind ssh."""
+    """Return a command that runs agentwatch with these words on the host of an address."""
     if address.kind == "run":
         return [*address.run, "sh", "-c", _SCRIPT, "agentwatch", *words]
     port = ["-p", str(address.port)] if address.port is not None else []
@@ -289,21 +288,21 @@ def relay_command(address: Address, words: Sequence[str], program: Sequence[str]
 
 
 def explain_end(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
-    """Return why a connection has ended, and the remedy, in a sentence; foreign text in it is short and safe."""
+    """Return a sentence: why a connection has ended, and the remedy. Untrusted text in it is short and safe."""
     said = clean(next(filter(None, reversed(lines)), ""), _LONGEST)
     last = said.removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
     if code == _NOT_FOUND or "agentwatch: not found" in last:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"
     if code == _SSH_FAILED:
-        # Given a port, ssh accepts it only in an address.
+        # ssh takes a port behind a colon only in an address with `ssh://`.
         there = f"ssh://{target}" if target.rpartition(":")[2].isdecimal() else target
         return f"{last or 'ssh could not connect'}: `ssh {there}` in a terminal says more"
     return last or cut or f"ssh has ended with code {code}"
 
 
 def _end_program(process: subprocess.Popen[bytes]) -> None:
-    """End ssh: it closes the connection, and the relay ends, too."""
+    """End the program of a link. The relay on the host ends with it."""
     with suppress(OSError):
         process.terminate()
     try:

@@ -1,8 +1,8 @@
-"""The messages between a relay and a screen: models as JSON, signed by the host's key if the host sends them.
+"""The messages (frames) between a relay and a screen: JSON, which is signed if the relay sends it.
 
-A signed message is the signature (64 bytes), the id of the key (32 bytes) and the packed frame: `=` and the frame, or
-`z` and the compressed frame. The signature covers a type, so that no message passes for a decision, or the other way
-round. Nothing is unpacked before its signature was checked.
+A signed message consists of the signature (64 bytes), the id of the key (32 bytes) and the packed frame. A packed frame
+is `=` and the frame, or `z` and the compressed frame. The signature also covers the type of the message, so that nobody
+can pass off a message as a decision, or the other way round. Only messages with a good signature are unpacked.
 """
 
 import zlib
@@ -14,36 +14,36 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agentwatch import __version__
-from agentwatch.decisions.envelope import PublicKey, SigningKey, holds, parse_public, to_sign
+from agentwatch.decisions.envelope import PublicKey, SigningKey, bytes_to_sign, is_valid_signature, parse_public
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
-LARGEST = 8 * 1024 * 1024  # bytes of a frame
-ENOUGH = 256 * 1024  # bytes up to which several entries share a frame
+LARGEST = 8 * 1024 * 1024  # the most bytes of a frame
+ENOUGH = 256 * 1024  # entries share a frame until it has so many bytes
 EARLIEST = -62_135_596_800.0
-LATEST = 253_402_300_800.0  # the years 1 and 10000, in seconds since the epoch
+LATEST = 253_402_300_800.0  # the years 1 and 10000 in epoch seconds
 
 _PAYLOAD_TYPE = "application/vnd.agentwatch.frame.v1"
 _SIGNATURE = 64
 _HEAD = _SIGNATURE + 32
 LARGEST_MESSAGE = LARGEST + _HEAD + 1024
-_WORTH = 1024  # from so many bytes on, compressing saves something
+_WORTH = 1024  # a frame with fewer bytes is not compressed
 
 
 class VersionError(ValueError):
-    """The other side speaks another protocol; the message names both versions and the remedy."""
+    """The other side uses another protocol. The message names the versions and the remedy."""
 
 
 class Standing(NamedTuple):
-    """The health of a host's view of a workspace; `settled`: everything that was there at first has been sent."""
+    """The health of a workspace on its host. `settled` says that the first reading is over and was sent."""
 
     health: Health
     settled: bool
 
 
-# The events that a host sends; others are the operator's own and never sent.
+# The events that a host sends. Other events are the operator's own.
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 
 
@@ -52,7 +52,7 @@ class _Model(BaseModel):
 
 
 class Entry(_Model):
-    """One event of a workspace: exactly one field is set."""
+    """One event of a workspace. Exactly one field is set."""
 
     seen: Seen | None = None
     gone: Gone | None = None
@@ -66,14 +66,14 @@ class Entry(_Model):
     @property
     def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
-        # A session's return is part of its run: a host sends no other stored return.
+        # A stored return comes only from a session, and those are sent as part of their run.
         return event._replace(stored=False) if isinstance(event, Seen) else event
 
 
 class Workspace(_Model):
-    """A workspace that a host relays, judged by its `rules` and first watched at `watched_at`. `id` is that of its
-    state directory there; `path`, `name` and `summary` are the host's words; `asked` are the paths given to the
-    relay."""
+    """A workspace that a host relays. `id` names its state directory. `watched_at` is the time of the first watch.
+    `path`, `name` and `summary` are words of the host (untrusted). `asked` are the paths by which the relay was told
+    to relay the workspace."""
 
     id: str
     path: str
@@ -84,14 +84,14 @@ class Workspace(_Model):
     watched_at: float = 0.0
 
     def is_called(self, name: str) -> bool:
-        """Tell whether a name means this workspace; "" means any."""
+        """Tell whether a name means this workspace. The name "" means any workspace."""
         return name in ("", self.id, self.name, self.path, *self.asked)
 
 
 class Hello(_Model):
-    """The identity of a relay and its workspaces. `epoch` is a random id of this run of the relay, which began at
-    `began_at`; `host_key` is the public key that signs; `echo` is as in `Beat`; `missing` gives reasons why requested
-    paths are not relayed."""
+    """Says which relay sends, and which workspaces it has. `epoch` is a random id of this run of the relay, which began
+    at `began_at`. `host_key` is the public key that signs. `echo` is explained in `Beat`. `missing` says for each
+    requested path that is not relayed why."""
 
     kind: Literal["hello"] = "hello"
     protocol: tuple[Literal[4], Literal[0]]
@@ -107,8 +107,8 @@ class Hello(_Model):
 
 
 class Observed(_Model):
-    """The entries between two numbers of the log; or, with `parts`, one part of all entries that count up to `upto`.
-    All parts together replace everything that was sent before."""
+    """The entries of the log with numbers above `after`, up to `upto`. With `parts`, one part of the whole log up to
+    `upto`. All parts together replace everything that was sent before."""
 
     kind: Literal["observed"] = "observed"
     workspace: str
@@ -121,9 +121,9 @@ class Observed(_Model):
 
 
 class Beat(_Model):
-    """A sign that the relay lives and has sent all logs up to these numbers. `echo` has the last `Watch.sent` of each
-    screen by its id, which proves that the beat is fresh. `now` is the host's time, `deciders` are the ids of the keys
-    whose owners may decide there; None: not stated."""
+    """Says that the relay is alive, and has sent each log up to the number in `seqs`. `echo` returns the last
+    `Watch.sent` of each screen, which proves that the beat is new. `now` is the time of the host. `deciders` are the
+    ids of the keys that may decide there, None if unknown."""
 
     kind: Literal["beat"] = "beat"
     epoch: str
@@ -134,17 +134,17 @@ class Beat(_Model):
 
 
 class Outcome(StrEnum):
-    """The outcome of a requested decision; all outcomes but the last are final."""
+    """The outcome of a requested decision. Every outcome but the last is final."""
 
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
     RETURN_CHANGED = "return changed"
-    GONE = "gone"  # nobody waits for the answer any more
+    GONE = "gone"  # no program waits for this answer any more
     NOT_ALLOWED = "not allowed"
     EXPIRED = "expired"
     NOT_TRUSTED = "not trusted"
-    REFUSED = "refused"  # it is for another host, or unreadable
-    FAILED = "failed"  # the host's disk or key failed: sending it again is right
+    REFUSED = "refused"  # the request is for another host, or unreadable
+    FAILED = "failed"  # the disk or the key of the host failed; the screen may send the request again
 
     @property
     def is_final(self) -> bool:
@@ -152,7 +152,7 @@ class Outcome(StrEnum):
 
 
 class Result(_Model):
-    """The result of a requested decision; `record` is the envelope in the host's ledger."""
+    """The result of a requested decision. `record` is the file of the decision in the ledger of the host."""
 
     kind: Literal["result"] = "result"
     workspace: str
@@ -164,7 +164,7 @@ class Result(_Model):
 
 
 class Reply(_Model):
-    """A part of the answer to `Ask`: number `part` (from 0) of `parts`; if `parts` is 0, there is no such text."""
+    """One part of the answer to `Ask`, number `part` of `parts`, from 0. If `parts` is 0, there is no such text."""
 
     kind: Literal["reply"] = "reply"
     id: str
@@ -173,12 +173,12 @@ class Reply(_Model):
     data: str = ""
 
 
-_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # becomes a part of the subjects of messages
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # becomes part of the subject of a message
 
 
 class Watch(_Model):
-    """A sign that a screen is there; `screen` is a random id, `sent` grows with each message and returns as `echo`.
-    `epoch` is the known run of the relay; the screen `lacks` all entries of some workspaces. Those `shown` are seen."""
+    """Says that a screen is there. `screen` is a random id. `sent` grows with each message, and returns as `echo`.
+    `epoch` is the known run of the relay. `shown` are the workspaces on the screen; it `lacks` some whole logs."""
 
     kind: Literal["watch"] = "watch"
     screen: _Screen
@@ -189,7 +189,7 @@ class Watch(_Model):
 
 
 class Decide(_Model):
-    """Record this decision: the exact bytes of the operator's signed request, as text."""
+    """Asks the host to record a decision. `request` is the text that the operator signed."""
 
     kind: Literal["decide"] = "decide"
     screen: _Screen
@@ -201,7 +201,7 @@ Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
-    """A question for a text with the digest `key`, or for the transcript of that run at the `place`; `id` is random."""
+    """Asks for the text with the digest `key`, or for a part (`place`) of the transcript of the run `key`."""
 
     kind: Literal["ask"] = "ask"
     id: str
@@ -217,7 +217,7 @@ _FRAMES = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
 
 
 class _Greeting(BaseModel):
-    """A hello of any version."""
+    """A hello of any version of the protocol."""
 
     kind: Literal["hello"]
     protocol: Any
@@ -225,13 +225,12 @@ class _Greeting(BaseModel):
 
 
 def entry_of(event: Event | Standing) -> Entry | None:
-    """Return an event as an entry, None if it is never sent; raise ValueError if no screen would accept it."""
+    """Return the entry for an event, or None if such events are not sent. Raise ValueError if it is invalid."""
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
-    return Entry.model_validate_json(
-        _require_size(entry.model_dump_json(exclude_defaults=True).encode(), LARGEST - ENOUGH)
-    )
+    data = entry.model_dump_json(exclude_defaults=True).encode()
+    return Entry.model_validate_json(_require_size(data, LARGEST - ENOUGH))
 
 
 def _require_size(data: bytes, most: int = LARGEST) -> bytes:
@@ -241,13 +240,13 @@ def _require_size(data: bytes, most: int = LARGEST) -> bytes:
 
 
 def frame_to_json(frame: Frame) -> bytes:
-    """Return a frame as JSON; raise ValueError if it is too large or holds a lone surrogate."""
+    """Return a frame as JSON. Raise ValueError if it is too large or has invalid text."""
     body = frame.model_dump_json(exclude_defaults=True).encode()
     return _require_size(b'{"kind":"%b",' % frame.kind.encode() + body[1:])
 
 
 def read_frame(data: bytes) -> Frame:
-    """Return the frame in a message; raise ValueError with the reason, VersionError for a hello of another protocol."""
+    """Return the frame in a message. Raise VersionError for a hello of another protocol, or ValueError."""
     try:
         return _FRAMES.validate_json(_require_size(data))
     except ValidationError:
@@ -262,7 +261,7 @@ def read_frame(data: bytes) -> Frame:
 
 
 def group_entries(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """Yield the entries in groups of a suitable message size."""
+    """Yield the entries in groups, each of the size of a message."""
     some: list[Entry] = []
     size = 0
     for entry in entries:
@@ -279,13 +278,13 @@ def group_entries(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
 
 
 def pack_frame(frame: Frame) -> bytes:
-    """Return a frame packed for sending, compressed if that saves something."""
+    """Return a frame as bytes for sending, compressed if it is large."""
     data = frame_to_json(frame)
     return b"z" + zlib.compress(data, 1) if len(data) >= _WORTH else b"=" + data
 
 
 def unpack_frame(packed: bytes) -> Frame:
-    """Return the frame that was packed, in little more memory than the largest frame takes; raise ValueError."""
+    """Return the frame in packed bytes. Never unpack more than the largest frame. Raise ValueError."""
     if packed[:1] == b"=":
         return read_frame(packed[1:])
     inflater = zlib.decompressobj()
@@ -299,23 +298,23 @@ def unpack_frame(packed: bytes) -> Frame:
 
 
 def sign_frame(frame: Frame, key: SigningKey) -> bytes:
-    """Return the message of a host with this frame."""
+    """Return the signed message with a frame."""
     packed = pack_frame(frame)
-    return key.private.sign(to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
+    return key.private.sign(bytes_to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
 
 
 class Verifier:
-    """Accepts messages of one host, signed with its `key`; if that is None, `accept` judges the first hello's key.
-    `accept` returns the reason why it refuses a key, or ""."""
+    """Checks that messages are signed with the `key` of a host. If `key` is None, `accept` judges the key of the first
+    hello: it returns "", or the reason why it refuses the key."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]):
         self.key = key
-        self.why = ""  # why messages are not believed, and the remedy
+        self.why = ""  # why the messages of the host are not accepted, and the remedy
         self._label, self._accept = label, accept
         self._was_heard = False
 
     def read(self, message: bytes) -> Frame | None:
-        """Return the frame in a message; None if it does not come from the host."""
+        """Return the frame in a message. Return None if the host has not signed the message."""
         try:
             frame = self._read(message[:_SIGNATURE], message[_SIGNATURE:_HEAD].hex(), message[_HEAD:])
         except VersionError as error:
@@ -333,7 +332,7 @@ class Verifier:
             raise ValueError("a message is not in the form of a signed one")
         key, first = self.key, None
         if key is None:
-            # A hello that is signed with the key that it names proves that the host has that key.
+            # A hello proves that the host has the key: the hello names the key, and is signed with it.
             first = unpack_frame(packed)
             if not isinstance(first, Hello):
                 return None
@@ -344,7 +343,7 @@ class Verifier:
                 f" agentwatch there, or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then"
                 " start again"
             )
-        if keyid != key.keyid or not holds(signature, to_sign(packed, _PAYLOAD_TYPE), key):
+        if keyid != key.keyid or not is_valid_signature(signature, bytes_to_sign(packed, _PAYLOAD_TYPE), key):
             raise ValueError("the signature of a message does not hold: it is a fake, or was changed")
         if first is None:
             return unpack_frame(packed)

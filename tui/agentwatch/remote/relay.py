@@ -1,4 +1,4 @@
-"""The relay: monitors without a screen, which send their events to screens on other machines."""
+"""Runs monitors without a screen, and sends their events to screens on other machines."""
 
 import asyncio
 import secrets
@@ -41,27 +41,27 @@ from agentwatch.text import describe_error
 from agentwatch.view.words import plural
 
 BEAT_SECONDS = 5.0
-SEEN_SECONDS = 15.0  # a workspace counts as seen for so long after a screen says so
+SEEN_SECONDS = 15.0  # a workspace counts as seen for so long after a screen has said so
 _FIND_SECONDS = 10.0
-_LOOK_SECONDS = 0.25  # between two looks at a monitor's health
+_LOOK_SECONDS = 0.25  # between two looks at the health of a monitor
 
 
 class RelayedWorkspace:
-    """A workspace that is relayed, with its log."""
+    """A workspace that is relayed: its monitor, and the log of its events."""
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()):
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
         self.log = Log()
-        self._new: list[Entry] = []  # the entries of the log that were not sent yet
+        self._new: list[Entry] = []  # the entries of the log that are not sent yet
         self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
         self._watched_at = read_first_watch(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0  # number of looks that found it settled in a row
-        monitor.tap = self._note
+        self._settled = 0  # how often in a row the monitor was found settled, at most 2
+        monitor.on_event = self._log_event
 
     @property
     def workspace(self) -> Workspace:
@@ -78,48 +78,48 @@ class RelayedWorkspace:
             watched_at=self._watched_at,
         )
 
-    def _note(self, event: Event | Standing) -> None:
+    def _log_event(self, event: Event | Standing) -> None:
         try:
             entry = entry_of(event)
-            told = entry.event if entry else None
-            if told is not None and (counts := self.log.add(told)) is not None:
+            observed = entry.event if entry else None
+            if observed is not None and (added := self.log.add(observed)) is not None:
                 self.log.seq += 1
-                self._new += filter(None, [entry if counts is told else entry_of(counts)])
+                self._new += filter(None, [entry if added is observed else entry_of(added)])
         except ValueError as error:
             self._problems = [Problem("relay", "", f"not all can be told: {describe_error(error)}")]
 
-    def look(self) -> None:
-        """Note the health of the monitor."""
+    def note_health(self) -> None:
+        """Add the health of the monitor to the log if it changed."""
         monitor, known = self.monitor, self.monitor.health
         health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
         health = health._replace(notices=tuple(monitor.notices))
-        # Only at the second look are events handled that a thread sent between the two.
+        # Look twice: events that a thread sent before the first look are handled by the second.
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
         if standing != self.log.standing:
-            self._note(standing)
+            self._log_event(standing)
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that was there at first is in the log."""
+        """Whether the first reading of the workspace is over and in the log."""
         return self._settled == 2
 
-    def see(self, now: float) -> None:
-        """Note that somebody sees the workspace at this monotonic time."""
+    def mark_seen(self, now: float) -> None:
+        """Record that a screen shows the workspace at this monotonic time."""
         if not self._seen_until:
-            # Hooks hold a request only if somebody can see it.
+            # Hooks hold a request only if a screen shows the workspace.
             self._presence.enter_context(mark_shown(state_directory(self.monitor.workspace)))
         self._seen_until = now + SEEN_SECONDS
 
-    def unsee(self, now: float) -> None:
-        """Note that nobody sees the workspace, if no screen has said otherwise for a while."""
+    def mark_unseen(self, now: float) -> None:
+        """If no screen has shown the workspace for a while, record so."""
         if now >= self._seen_until:
             self._presence.close()
             self._seen_until = 0.0
 
-    def news(self, epoch: str) -> Iterator[Observed]:
-        """Yield the entries that were not sent yet; a receiver of all earlier entries is complete then."""
+    def take_unsent(self, epoch: str) -> Iterator[Observed]:
+        """Yield the entries that are not sent yet, and count them as sent."""
         new, self._new = self._new, []
         after = self.log.seq - len(new)
         for some in group_entries(new):
@@ -127,8 +127,8 @@ class RelayedWorkspace:
             yield Observed(workspace=self.id, epoch=epoch, after=after, upto=upto, entries=some)
             after = upto
 
-    def everything(self, epoch: str) -> Iterator[Observed]:
-        """Yield all entries that count; call it when no entry is unsent."""
+    def all_entries(self, epoch: str) -> Iterator[Observed]:
+        """Yield all entries of the log. Call it when no entry is unsent."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
         groups, upto = list(group_entries(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
@@ -137,7 +137,7 @@ class RelayedWorkspace:
 
 
 class Relay:
-    """Relays workspaces until all screens are gone for good; `missing` are invalid paths with the reasons."""
+    """Relays workspaces to all screens of a link. `missing` gives the reason for each path that is not relayed."""
 
     def __init__(
         self,
@@ -170,13 +170,13 @@ class Relay:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self) -> str:
-        """Relay until the end; return the reason, which is the link's last message."""
+        """Relay until the link or the caller ends it. Return the reason, which may be ""."""
         self._loop = asyncio.get_running_loop()
         await self._learn_deciders()
-        self._end.start(self._receive, self._change)
-        # A screen with another protocol is told so before it asks.
-        self._say(self._hello(), [""])
-        doing = [self._look(), self._beat_again(), self._find_others(), *map(self._watch, self._parts.values())]
+        self._end.start(self._take_message, self._take_state)
+        # Say hello at once, so that a screen with another protocol learns of it.
+        self._send(self._build_hello(), [""])
+        doing = [self._check_all(), self._send_beats(), self._find_others(), *map(self._watch, self._parts.values())]
         working = [asyncio.create_task(one) for one in doing]
         over = asyncio.create_task(self._over.wait())
         try:
@@ -188,21 +188,21 @@ class Relay:
             await asyncio.to_thread(self._end.stop)
             self._answering.shutdown(wait=False, cancel_futures=True)
             for part in self._parts.values():
-                part.unsee(float("inf"))
+                part.mark_unseen(float("inf"))
         return self._why or next((describe_error(one) for one in ended if isinstance(one, Exception)), "")
 
     def end(self) -> None:
-        """End the relay soon."""
+        """End the relay soon. Call it on the event loop."""
         self._over.set()
 
     # Messages to screens
 
     async def _watch(self, part: RelayedWorkspace) -> None:
         async for _ in part.monitor.updates():
-            self._tell(part)
+            self._send_unsent(part)
 
     async def _find_others(self) -> None:
-        """Relay workspaces that are found later, too; screens then treat this as another run."""
+        """Search for more workspaces, and relay them, too. Screens then treat the relay as another run."""
         while True:
             await asyncio.sleep(_FIND_SECONDS)
             others = await asyncio.to_thread(self._find)
@@ -211,47 +211,46 @@ class Relay:
                 self._finding.add(asyncio.create_task(self._watch(part)))
             if others:
                 self.epoch, self._began_at = secrets.token_hex(8), self._clock()
-                self._say(self._hello())
+                self._send(self._build_hello())
 
-    async def _look(self) -> None:
+    async def _check_all(self) -> None:
         while True:
             for part in [*self._parts.values()]:
-                part.look()
-                self._tell(part)
-                part.unsee(time.monotonic())
+                part.note_health()
+                self._send_unsent(part)
+                part.mark_unseen(time.monotonic())
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _beat_again(self) -> None:
+    async def _send_beats(self) -> None:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             await self._learn_deciders()
-            self._beat()
-            hello = self._hello()
+            self._send_beat()
+            hello = self._build_hello()
             if hello.workspaces != self._kept:
-                # For screens that come when this host is off.
+                # For screens that connect while this host is off.
                 self._kept = hello.workspaces
-                self._end.keep(sign_frame(hello, self._key))
+                self._end.keep_hello(sign_frame(hello, self._key))
 
     async def _learn_deciders(self) -> None:
-        """Read the keys that may decide, which can change at any time."""
         if self._read_deciders is not None:
             self._deciders = tuple(await asyncio.to_thread(self._read_deciders))
 
-    def _tell(self, part: RelayedWorkspace) -> None:
-        for news in part.news(self.epoch):
-            self._say(news)
+    def _send_unsent(self, part: RelayedWorkspace) -> None:
+        for news in part.take_unsent(self.epoch):
+            self._send(news)
 
-    def _beat(self, to: Iterable[str] | None = None) -> None:
+    def _send_beat(self, to: Iterable[str] | None = None) -> None:
         for part in self._parts.values():
-            self._tell(part)
+            self._send_unsent(part)
         since = time.monotonic() - SEEN_SECONDS
         for screen in [screen for screen, heard in self._heard.items() if heard < since]:
             del self._heard[screen], self._echo[screen]
         seqs = {part.id: part.log.seq for part in self._parts.values()}
         echo, deciders = dict(self._echo), self._deciders
-        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=echo, deciders=deciders), to)
+        self._send(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=echo, deciders=deciders), to)
 
-    def _hello(self) -> Hello:
+    def _build_hello(self) -> Hello:
         return Hello(
             protocol=PROTOCOL,
             agentwatch=__version__,
@@ -265,7 +264,7 @@ class Relay:
             missing=self._missing,
         )
 
-    def _say(self, frame: Frame, to: Iterable[str] | None = None) -> None:
+    def _send(self, frame: Frame, to: Iterable[str] | None = None) -> None:
         if screens := list(self._echo if to is None else to):
             message = sign_frame(frame, self._key)
             for screen in screens:
@@ -273,51 +272,49 @@ class Relay:
 
     # Messages of screens
 
-    def _change(self, state: LinkState) -> None:
+    def _take_state(self, state: LinkState) -> None:
         if state.fatal:
             self._why = state.words
-            self._soon(self._over.set)
+            self._call_soon(self._over.set)
         elif state.up:
             self._kept = None
 
-    def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
+    def _call_soon(self, call: Callable[..., Any], *arguments: object) -> None:
         if self._loop and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _receive(self, message: bytes) -> None:
-        """Handle a message of a screen, in the thread of the link; ignore a malformed one."""
+    def _take_message(self, message: bytes) -> None:
         with suppress(ValueError):
-            self._soon(self._handle, unpack_frame(message))
+            self._call_soon(self._handle_frame, unpack_frame(message))
 
-    def _handle(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         match frame:
             case Watch():
-                self._greet(frame)
+                self._answer_watch(frame)
             case Ask() if part := self._parts.get(frame.workspace):
-                self._answering.submit(self._answer, frame, part.answers.find(frame))
+                self._answering.submit(self._send_answer, frame, part.answers.prepare(frame))
             case Decide() if (part := self._parts.get(frame.workspace)) and part.is_settled and self._loop:
-                asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
+                asyncio.run_coroutine_threadsafe(self._record_decision(part, frame), self._loop)
 
-    async def _record(self, part: RelayedWorkspace, frame: Decide) -> None:
-        """Record a decision, and send its outcome."""
-        self._say(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
+    async def _record_decision(self, part: RelayedWorkspace, frame: Decide) -> None:
+        self._send(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
 
-    def _greet(self, watch: Watch) -> None:
-        """Answer a screen that says that it is there and which entries it lacks."""
+    def _answer_watch(self, watch: Watch) -> None:
+        """Answer a watch of a screen: send a hello or the logs that the screen lacks, then a beat."""
         now = time.monotonic()
         self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
         for name in self._parts.keys() & watch.shown:
-            self._parts[name].see(now)
+            self._parts[name].mark_seen(now)
         if watch.epoch != self.epoch:
-            self._say(self._hello(), [watch.screen])
+            self._send(self._build_hello(), [watch.screen])
         else:
             for name in self._parts.keys() & watch.lacks:
-                self._tell(self._parts[name])
-                for part in self._parts[name].everything(self.epoch):
-                    self._say(part, [watch.screen])
-        # After the requested entries, so that the screen can tell whether it has all of them.
-        self._beat([watch.screen])
+                self._send_unsent(self._parts[name])
+                for part in self._parts[name].all_entries(self.epoch):
+                    self._send(part, [watch.screen])
+        # The beat comes last, so that the screen can tell whether it has all entries.
+        self._send_beat([watch.screen])
 
-    def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
+    def _send_answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
         for reply in split_answer(ask, find()):
-            self._say(reply, [ask.screen])
+            self._send(reply, [ask.screen])

@@ -1,4 +1,4 @@
-"""Texts and transcripts on a host: requested when somebody looks, and answered in parts, because they may be long."""
+"""Fetches texts and transcripts from a host when somebody looks at them. Long answers come in parts."""
 
 import hashlib
 import threading
@@ -19,13 +19,13 @@ from agentwatch.sources.sessions.reader import adapter_of
 _PAUSE_SECONDS = 1.0  # between two looks at a transcript on a host
 _UNREACHABLE = "The host does not answer"
 
-PART = 128 * 1024  # characters of one part
+PART = 128 * 1024  # the most characters of one part
 _MOST_OPEN = 8
 _MOST_ENTRIES = 20_000
 
 
 class RemoteTranscript(RunTranscript):
-    """The transcript of a run on a host; `ask` sends the host a question and returns its answer or None."""
+    """The transcript of a run on a host. `ask` fetches a part of the transcript, or returns None."""
 
     def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic):
         super().__init__(Path())
@@ -60,7 +60,7 @@ class RemoteTranscript(RunTranscript):
 
 
 def to_json(shape: Any, value: Any) -> str:
-    """Return a part of a transcript as JSON."""
+    """Return a part of a transcript as JSON. `shape` is its type."""
     return (
         adapter_of(shape)
         .dump_json(value, fallback=lambda one: dict(one) if isinstance(one, Mapping) else str(one))
@@ -69,7 +69,7 @@ def to_json(shape: Any, value: Any) -> str:
 
 
 def from_json(shape: Any, data: str | None) -> Any:
-    """Return a part of a transcript from JSON, None if malformed."""
+    """Return the part of a transcript in JSON. Return None if it is malformed."""
     try:
         value = adapter_of(shape).validate_json(data or "", strict=True)
         memory_size(value)
@@ -79,7 +79,7 @@ def from_json(shape: Any, data: str | None) -> Any:
 
 
 def short_digest(data: str) -> str:
-    """Return a short digest that distinguishes answers."""
+    """Return a short digest of an answer."""
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -87,22 +87,22 @@ def short_digest(data: str) -> str:
 
 
 class Answers:
-    """Answers questions of screens about a monitor's workspace."""
+    """Answers questions of screens for texts and transcripts of a monitor's workspace."""
 
     def __init__(self, monitor: Monitor):
         self._monitor = monitor
         self._lock = threading.Lock()
-        # By screen and run: the last transcripts that were looked at, with the last look.
+        # The open transcripts and their last looks, by screen and run.
         self._open: dict[tuple[str, str], tuple[RunTranscript, TranscriptEnd]] = {}
 
-    def find(self, ask: Ask) -> Callable[[], str | None]:
-        """Return a function that finds the answer and may block; the tree is read here, on the event loop."""
+    def prepare(self, ask: Ask) -> Callable[[], str | None]:
+        """Return a function that finds the answer. The function may block, so call it in a thread."""
         if ask.what == "text":
             return partial(self._monitor.content, Message(0.0, ask.key, ""))
-        return partial(self.look_at, ask.screen, ask.key, ask.place, self._monitor.tree.runs.find_run(ask.key))
+        return partial(self.read_transcript, ask.screen, ask.key, ask.place, self._monitor.tree.runs.find_run(ask.key))
 
-    def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """Return the part of a run's transcript that a screen asked for, None without a transcript; blocks."""
+    def read_transcript(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
+        """Return the requested part (`place`) of a run's transcript. Return None if there is none. Blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, TranscriptEnd()))
             if transcript is None and run:
@@ -127,7 +127,7 @@ class Answers:
 
 
 def split_answer(ask: Ask, text: str | None) -> Iterator[Reply]:
-    """Yield the answer in parts of a message's size."""
+    """Yield an answer in parts of the size of a message."""
     if text is None:
         yield Reply(id=ask.id)
         return

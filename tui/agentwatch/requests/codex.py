@@ -1,9 +1,9 @@
-"""Holds the requests of Codex in a workspace, as a second client of the app server that its terminal program talks to.
+"""Holds the requests of Codex in a workspace, as a second client of the app server of Codex.
 
-The server asks all of its clients, and the first answer counts; the program's own prompt remains meanwhile. A request
-is answered on the connection on which it came: its id, counted from 0, is valid only there. Messages are JSON-RPC, one
-in each text frame of a WebSocket on a Unix socket. The protocol is experimental: a request that holds anything unknown
-here is shown, but answered in Codex.
+The server asks all of its clients, and the first answer counts. The prompt of Codex itself remains meanwhile. The id of
+a request is valid only on its connection, so the answer is sent on the same connection. Messages are JSON-RPC, one in
+each text frame of a WebSocket on a Unix socket. The protocol is experimental. If a request has fields that agentwatch
+does not know, it is shown, but must be answered in Codex.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Request, RequestKind, RequestStage, canonical_input
 from agentwatch.delegation.events import Event
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Offer, RequestError, in_line, queries_in, read, request_about
+from agentwatch.requests.store import Offer, RequestError, make_request, read, read_queries, to_one_line
 from agentwatch.sources.codex import MCP, NAME
 from agentwatch.sources.sessions.fields import Fields, as_object, list_at, nested, text
 from agentwatch.sources.sessions.store import contains
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 _SOCKET = Path("app-server-control", "app-server-control.sock")
-_LOOK_SECONDS = 2.0  # between two looks for a socket
+_LOOK_SECONDS = 2.0  # between two attempts to find the socket
 _IDLE_SECONDS = 0.25
-_HELD_SECONDS = 0.05  # between two looks for an answer
-_ANSWER_SECONDS = 10.0  # a server that does not answer within this time is given up
+_HELD_SECONDS = 0.05  # between two attempts to find an answer
+_ANSWER_SECONDS = 10.0  # the time within which the server must answer a call
 _LARGEST = 32 * 1024 * 1024
 _TRIED = "0.169."  # versions whose requests and answers were tried
 
@@ -45,8 +45,8 @@ PATCH = "item/fileChange/requestApproval"
 QUESTION = "item/tool/requestUserInput"
 SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or a permission to call one of its tools
 
-# The methods that ask a human, each with the keys understood here: any other key must be null. Requests by other
-# methods are for the program that began the session.
+# The methods that ask a human, each with the keys that agentwatch understands. All other keys must be null. Requests by
+# other methods are for the program that began the session.
 METHODS = {
     COMMAND: {
         *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
@@ -71,7 +71,7 @@ _ONLY_THERE = "agentwatch does not know all of what Codex asks here: answer it i
 
 @dataclass(slots=True)
 class _Held:
-    """A request on the connection. `sent` is the decision sent as its answer until the server confirms it."""
+    """A request on the connection. `sent` is the decision that was sent as the answer, until the server confirms it."""
 
     method: str
     request: Request
@@ -80,8 +80,8 @@ class _Held:
 
 
 class CodexClient(BackgroundThread[Sequence[Event]]):
-    """Offers Codex's requests from a thread of its own; an inbox shows them. `home` is `$CODEX_HOME`; it may be
-    missing."""
+    """Offers the requests of Codex to the operator, in a thread of its own. The directory `home` is `$CODEX_HOME`, and
+    may be missing."""
 
     thread_name = "agentwatch-codex"
 
@@ -93,7 +93,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        # Requests answered here. If one is asked again, it must be answered in Codex.
+        # Requests that were answered here. If Codex repeats a request, it must be answered in Codex.
         self._answered = set[str]()
         # The state of the present connection:
         self._wire: Wire
@@ -102,21 +102,20 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
 
     @property
     def notice(self) -> str | None:
-        """A sentence that says why a request of Codex cannot be answered here, or None. May quote foreign text."""
+        """A sentence that says why a request of Codex cannot be answered here, or None. May quote untrusted text."""
         return self._refused or self._holder.trouble or None
 
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
         while not self._stopped:
-            # Connect only to a socket of this user, because its owner gets the answers.
+            # The owner of the socket gets the answers, so connect only to a socket of this user.
             with suppress(OSError):
                 if self._socket.is_socket() and self._socket.stat().st_uid == os.geteuid():
                     self._connect()
             self._rest(_LOOK_SECONDS)
 
     def _connect(self) -> None:
-        """Serve one connection until it ends."""
-        # Loaded here because most users have no such socket.
+        # Loaded late because most users have no such socket.
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import unix_connect
 
@@ -142,10 +141,10 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             while not self._stopped:
                 self._handle_all(_HELD_SECONDS if self._held else _IDLE_SECONDS)
                 for rpc_id in list(self._held):
-                    self._look(rpc_id)
+                    self._send_answer(rpc_id)
         finally:
             for rpc_id in list(self._held):
-                self._end(rpc_id)
+                self._end_request(rpc_id)
 
     # Threads
 
@@ -156,14 +155,14 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         """Follow a thread of the workspace while it waits for a human, and no longer."""
         if not (status.get("type") == "active" and list_at(status, "activeFlags")):
             if self._followed.pop(thread, None) is not None:
-                self._end_of(thread)
+                self._end_requests(thread)
                 self._wire.call("thread/unsubscribe", threadId=thread)
         elif thread not in self._followed:
             place = text(self._read_thread(thread), "cwd") or ""
             if place.startswith(os.sep) and contains(self._workspace, os.path.realpath(place)):
-                self._follow(thread)
+                self._follow_thread(thread)
 
-    def _follow(self, thread: str) -> None:
+    def _follow_thread(self, thread: str) -> None:
         if not self._version.startswith(_TRIED):
             which = f"This version of Codex ({self._version or 'unknown'})"
             self._refused = f"{which} is not known here, so what it asks is answered in it: update agentwatch"
@@ -184,12 +183,12 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
     # Messages
 
     def _handle_all(self, seconds: float) -> None:
-        """Handle all messages that are there; if none is, wait for one for at most so many seconds."""
+        """Handle all messages that have come. If there are none, wait for a message for at most so many seconds."""
         while (message := self._wire.receive(seconds)) is not None:
-            self._handle(message)
+            self._handle_message(message)
             seconds = 0
 
-    def _handle(self, message: Fields) -> None:
+    def _handle_message(self, message: Fields) -> None:
         method, params = text(message, "method"), as_object(message.get("params"))
         thread, item_id = text(params, "threadId") or "", text(params, "itemId")
         match method:
@@ -197,7 +196,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
                 rpc_id = params.get("requestId")
                 held = self._held.get(rpc_id) if type(rpc_id) in (int, str) else None
                 if held and held.request.session_id == thread:
-                    self._end(rpc_id, is_resolved=True)
+                    self._end_request(rpc_id, is_resolved=True)
             case "thread/status/changed":
                 self._update_thread(thread, nested(params, "status"))
             case "thread/closed" | "thread/deleted":
@@ -207,11 +206,11 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             case "item/fileChange/patchUpdated":
                 # The patch has changed, so a request that showed the old one ends.
                 self._followed.get(thread, {}).pop(item_id or "", None)
-                self._end_of(thread, item_id)
+                self._end_requests(thread, item_id)
             case str() if method in METHODS and thread in self._followed:
-                self._offer(message.get("id"), method, params, self._followed[thread])
+                self._offer_request(message.get("id"), method, params, self._followed[thread])
 
-    def _offer(self, rpc_id: object, method: str, params: Fields, items: Mapping[str, Fields]) -> None:
+    def _offer_request(self, rpc_id: object, method: str, params: Fields, items: Mapping[str, Fields]) -> None:
         if type(rpc_id) not in (int, str):
             return
         before = self._held.get(rpc_id)
@@ -220,21 +219,20 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             if before:
                 if request and before.request.request_id == request.request_id:
                     return
-                self._end(rpc_id)
+                self._end_request(rpc_id)
             if request and request.request_id not in self._answered:
                 self._held[rpc_id] = _Held(method, request, self._holder.store.offer(request))
         except (RequestError, ValueError) as error:
             self._refused = f"what Codex asks is not offered: {error}"
 
-    def _look(self, rpc_id: object) -> None:
-        """Answer a request, if the operator has decided about it."""
+    def _send_answer(self, rpc_id: object) -> None:
         held = self._held.get(rpc_id)
         if held is None or held.sent or not held.request.actions:
             return
-        record = self._holder.look(held.offer)
+        record = self._holder.take_answer(held.offer)
         if record is None:
             return
-        # Read new messages first: the request may be answered elsewhere or over by now.
+        # Read new messages first, because the request may have ended by now.
         self._handle_all(0)
         if self._held.get(rpc_id) is held:
             held.sent = record
@@ -246,26 +244,26 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
                 result = {"answers": answers}
             self._wire.send({"id": rpc_id, "result": result})
 
-    def _end_of(self, thread: str, call_id: str | None = None) -> None:
-        """End the requests of a thread that waits no more, or only those about one of its calls."""
+    def _end_requests(self, thread: str, call_id: str | None = None) -> None:
+        """Stop holding the requests of a thread, or only those about one of its calls."""
         for key, held in list(self._held.items()):
             if held.request.session_id == thread and call_id in (None, held.request.call_id):
-                self._end(key)
+                self._end_request(key)
 
-    def _end(self, rpc_id: object, *, is_resolved: bool = False) -> None:
-        """Stop holding a request. If an answer was sent and not confirmed, its stage becomes UNKNOWN."""
+    def _end_request(self, rpc_id: object, *, is_resolved: bool = False) -> None:
+        """Stop holding a request. If the server has not confirmed the answer, the request's stage becomes UNKNOWN."""
         held = self._held.pop(rpc_id)
         if held.sent is None:
             held.offer.end(RequestStage.ELSEWHERE if is_resolved else RequestStage.GONE)
         elif is_resolved:
-            self._holder.delivered(held.sent)
+            self._holder.record_delivered(held.sent)
             held.offer.end(RequestStage.DELIVERED, by=held.sent.operator)
         else:
             held.offer.end(RequestStage.UNKNOWN)
 
 
 class Wire:
-    """A connection to a server. An unreadable message raises an error, because it may have ended a request."""
+    """A connection to the app server. An unreadable message raises an error, because it may have ended a request."""
 
     _last = 0
 
@@ -274,7 +272,8 @@ class Wire:
         self._waiting: deque[Fields] = deque()  # messages that came while `call` waited for an answer
 
     def call(self, method: str, **params: object) -> Fields:
-        """Call a method and return the server's answer, empty for an error. Keep messages before it for `receive`."""
+        """Call a method and return the server's answer, empty after an error. Other messages that come first are kept
+        for `receive`."""
         self._last += 1
         self.send({"id": self._last, "method": method, "params": params})
         end = time.monotonic() + _ANSWER_SECONDS
@@ -301,8 +300,8 @@ class Wire:
 def _request_of(
     method: str, params: Fields, items: Mapping[str, Fields], workspace: str, workspace_id: str
 ) -> Request | None:
-    """Return the request in a message; None if the message names no thread or turn. `items` are the thread's items in
-    progress, by id. Raises ValueError if the input has no canonical spelling."""
+    """Return the request in a message, or None if the message names no thread or turn. `items` are the thread's items
+    in progress, by id. Raises ValueError if the input cannot be written as JSON."""
     thread, turn, item = text(params, "threadId"), text(params, "turnId"), text(params, "itemId")
     if thread is None or turn is None:
         return None
@@ -322,21 +321,21 @@ def _request_of(
         "asked_at": time.time(),
         **values,
     }
-    return request_about(given, workspace_id, NAME, thread, nonce, **values)
+    return make_request(given, workspace_id, NAME, thread, nonce, **values)
 
 
 def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
-    """Return the fields of a request that show its whole command, patch or call. They offer no actions unless it is
-    clear what an answer would permit."""
+    """Return the fields of a request that show its whole command, patch or call. If it is not clear what an answer
+    would permit, `actions` is empty."""
     if method == COMMAND and (command := text(given, "command")) is not None:
         is_plain = given.get("kind") == "command" and "accept" in list_at(given, "availableDecisions")
         is_local = is_plain and given.get("environmentId") in (None, "local")
         is_usual = os.path.realpath(text(given, "cwd") or workspace) == workspace
         shown, beside = read({} if is_usual else {"cwd": given["cwd"]}, command)
         return {"shown": shown, "beside": beside, "actions": _PERMIT if is_local else ()}
-    if method == PATCH and (shown := _patch(given)):
+    if method == PATCH and (shown := _patch_text(given)):
         return {"shown": shown, "actions": _PERMIT}
-    if method == QUESTION and (queries := queries_in(given, key="id")):
+    if method == QUESTION and (queries := read_queries(given, key="id")):
         asked = [as_object(one) for one in list_at(given, "questions")]
         is_known = all(
             one.get("isSecret") is False and one.keys() <= _OF_QUESTIONS and text(one, "id") for one in asked
@@ -360,7 +359,7 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
     if meta.get("codex_approval_kind") != "mcp_tool_call":
         shown = text(given, "message") or read(given)[0]
         return {"tool": f"{MCP}{server}__elicitation", "kind": RequestKind.FORM, "shown": shown, "actions": ()}
-    # The request does not name its call, so look for the only call in progress with the same tool and arguments.
+    # The request does not name its call. The call is found if only one in progress has the same tool and arguments.
     called = ("mcpToolCall", server, tool, arguments)
     calls = [key for key, item in items.items() if tuple(map(item.get, _OF_CALLS)) == called]
     is_plain = given.get("mode") == "form" and given.get("requestedSchema") == {"type": "object", "properties": {}}
@@ -374,8 +373,8 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
     }
 
 
-def _patch(given: Fields) -> str:
-    """Return the changes of files, each below its path; "" if one change is not fully known."""
+def _patch_text(given: Fields) -> str:
+    """Return the changes of files as text, each below its path, or "" if a change is not fully known."""
     parts = []
     for change in map(as_object, list_at(given, "changes")):
         path, kind, diff = text(change, "path"), nested(change, "kind"), change.get("diff")
@@ -383,8 +382,8 @@ def _patch(given: Fields) -> str:
         if path is None or how is None or not isinstance(diff, str) or len(change) > len(("path", "kind", "diff")):
             return ""
         move = text(kind, "move_path")
-        parts.append(f"{kind['type']} {in_line(path)}" + (f", as {in_line(move)}" if move is not None else ""))
+        parts.append(f"{kind['type']} {to_one_line(path)}" + (f", as {to_one_line(move)}" if move is not None else ""))
         lines = diff.removesuffix("\n").split("\n") if diff else []
-        # Each line gets a sign or blank before it, so that none looks like the path of another file.
+        # Each line begins with a sign or a blank, so that no line looks like the path of another file.
         parts += [f"{how or ('' if one[:1] in _OF_DIFFS else ' ')}{one}" for one in lines]
     return "\n".join(parts)

@@ -1,6 +1,6 @@
-"""Holds a request until the operator answers it: one signed answer to one input, claimed by one holder.
+"""Holds a request of a program until the operator answers it. Only one holder gets the signed answer.
 
-On any failure the program gets no answer, so that its own prompt remains or appears.
+After any failure the program gets no answer, so that its own prompt remains or appears.
 """
 
 import math
@@ -14,21 +14,21 @@ from agentwatch.decisions.delivery import CLAIM, ReceiptBook
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.record import Record, answers, time_of
+from agentwatch.decisions.record import Record, is_answer_to, parse_time
 from agentwatch.delegation.decision import Request, Stage
 from agentwatch.disk import UNSYNCED, Disk, change_stamp
-from agentwatch.requests.store import Offer, RequestError, RequestStore, refuse_inside
+from agentwatch.requests.store import Offer, RequestError, RequestStore, require_outside
 from agentwatch.state import is_shown, state_directory
 
 _POLL_SECONDS = 0.01
-_WATCHED_SECONDS = 0.25  # between two looks at whether a screen shows the workspace
-_LOOK_ANYWAY_SECONDS = 2.0  # between two looks if no change of the ledger was seen
+_WATCHED_SECONDS = 0.25  # between two checks whether a screen shows the workspace
+_LOOK_ANYWAY_SECONDS = 2.0  # between two readings of the ledger if it has not changed
 
 
 class Holder:
-    """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises."""
+    """Holds requests of one workspace. Receipts have its `name`, such as "claude hook". Its methods never raise."""
 
-    trouble: str = ""  # a sentence for the operator: why an answer did not get through; may quote foreign text
+    trouble: str = ""  # why the program did not get an answer, as a sentence for the operator; may quote untrusted text
 
     def __init__(
         self,
@@ -47,63 +47,68 @@ class Holder:
         self._ledger = Ledger(self._state, self.store.workspace_id, disk)
         self._book = ReceiptBook(workspace, self._state, disk)
 
-    def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        """Wait for the answer to an offer, claim it and return it; the caller must hand it on at once. Blocks.
+    def wait_for_answer(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
+        """Wait for the answer to an offer, claim it and return it. The caller must hand the answer on at once. Blocks.
 
-        Returns None once the offer has expired or was ended elsewhere, no screen shows it, or `goes_on` is False.
+        Returns None once the offer has ended, no screen shows the workspace, or `goes_on` returns False.
         """
         until, watched_at = offer.request.until, -math.inf
         end = math.inf if until is None else time.monotonic() + until - time.time()
         while (now := time.monotonic()) < end and goes_on():
             if now - watched_at >= _WATCHED_SECONDS:
-                if not (is_shown(self._state) and offer.is_whole()):
+                if not (is_shown(self._state) and offer.is_unreplaced()):
                     return None
                 watched_at = now
-            if (record := self.look(offer)) is not None:
+            if (record := self.take_answer(offer)) is not None:
                 return record
             time.sleep(min(_POLL_SECONDS, max(end - time.monotonic(), 0.0)))
         return None
 
-    def look(self, offer: Offer) -> Record | None:
-        """Claim and return the answer to an offer if there is one now; an older decision is no answer."""
+    def take_answer(self, offer: Offer) -> Record | None:
+        """Claim and return the answer to an offer, or return None if there is none or another holder has it."""
         stamp, now = change_stamp(self._ledger.directory), time.monotonic()
         if offer.looked[0] == stamp and now - offer.looked[1] < _LOOK_ANYWAY_SECONDS:
             return None
         offer.looked = stamp, now
         self.trouble = ""
         try:
-            record = self._answer(offer.request)
+            record = self._find_answer(offer.request)
             if record is None:
                 return None
-            if not offer.is_whole():
+            if not offer.is_unreplaced():
                 there = self.store.find(offer.request.request_id)
                 if there is None or there.ended_at is None:
                     self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
                 return None
-            claim = self._book.mark(record.decision_id, CLAIM, self._name, since=record.created_at, private=True)
+            claim = self._book.write_receipt(
+                record.decision_id, CLAIM, self._name, since=record.created_at, private=True
+            )
         except (DecisionError, RequestError) as error:
             self.trouble = str(error)
             return None
         return record if claim.won else None
 
-    def delivered(self, record: Record) -> None:
-        """Record that the program was given an answer."""
+    def record_delivered(self, record: Record) -> None:
+        """Write the receipt that the program got an answer."""
         try:
-            self._book.mark(record.decision_id, Stage.DELIVERED, self._name, since=record.created_at, private=True)
+            self._book.write_receipt(
+                record.decision_id, Stage.DELIVERED, self._name, since=record.created_at, private=True
+            )
         except DecisionError as error:
             self.trouble = str(error)
 
-    def _answer(self, request: Request) -> Record | None:
-        """Return the operator's valid decision about exactly this input. Raises DecisionError and RequestError."""
-        refuse_inside(self._workspace, self._keys.directory)
+    def _find_answer(self, request: Request) -> Record | None:
+        """Return the operator's valid decision about exactly this request, or None. Raises DecisionError and
+        RequestError."""
+        require_outside(self._workspace, self._keys.directory)
         chain = self._ledger.read(self._keys.trust())
         found = chain.latest.get(request.request_id)
         if found is None:
             self.trouble = next((one.message for one in chain.problems if request.request_id in one.name), "")
-        if found is None or not answers(record := found.record, request):
+        if found is None or not is_answer_to(record := found.record, request):
             return None
-        made, now = time_of(record.created_at).timestamp(), time.time()
-        # A record's time has whole seconds, so the request's time is rounded down.
+        made, now = parse_time(record.created_at).timestamp(), time.time()
+        # A decision from before the request is no answer. A record's time has whole seconds, so round down.
         is_older = made < math.floor(request.asked_at)
         is_late = record.is_expired(datetime.now(UTC)) or (request.until is not None and now >= request.until)
         return None if is_older or is_late else record

@@ -1,4 +1,4 @@
-"""Watches the requests of programs in a workspace, so that the operator sees one as soon as it is offered."""
+"""Watches the requests of programs in a workspace, so that the operator sees each request as soon as it is offered."""
 
 import time
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from agentwatch.background import Pollable
 from agentwatch.delegation.decision import Request, RequestStage
 from agentwatch.delegation.events import Requested
 from agentwatch.disk import change_stamp
-from agentwatch.requests.store import RequestError, RequestStore, as_asked
+from agentwatch.requests.store import RequestError, RequestStore, comparable_form
 from agentwatch.sources.files.watcher import NAMES, Watcher
 
 
 class Inbox(Pollable):
-    """Reads a request store, once or as a part of a worker."""
+    """Reports changes of the requests in a store, once or as a part of a worker."""
 
     notice: str | None = None
     _looked: object = None
@@ -26,24 +26,24 @@ class Inbox(Pollable):
         self._known: dict[str, Request] = {}
 
     def poll(self) -> list[Requested]:
-        """Return the changes since the previous call; read only if the store changed or a request is open. Blocks."""
+        """Return the changes since the previous call. Read only if the store changed or a request is open. Blocks."""
         if self.waiter is None:
-            with suppress(OSError, RequestError), self.store.opened(make=True):
+            with suppress(OSError, RequestError), self.store.open_directory(make=True):
                 pass  # create the directory, so that it can be watched
             self.waiter = Watcher(str(self.store.directory), lambda name: name.endswith(".json"), mask=NAMES)
         # Watch again at each poll: the directory may have been replaced.
         self.waiter.watch("")
         before, self._looked = self._looked, (change_stamp(self.store.directory),)
-        # No file changes when a holder dies, so open requests are always read.
+        # When a holder dies, no file changes. So read the store whenever a request is open.
         is_open = any(one.is_open for one in self._known.values())
-        return self.look() if is_open or before != self._looked else []
+        return self.read_changes() if is_open or before != self._looked else []
 
-    def look(self) -> list[Requested]:
+    def read_changes(self) -> list[Requested]:
         """Return the changes since the previous call. Blocks."""
         now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
         self.notice = next(iter(self.store.problems), None)
         for name, before in known.items():
-            # If the file is missing, or nobody holds it and it records no end, the holder was killed.
+            # If a request's file is missing, or if nobody holds it and it has no end, the holder was killed.
             one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
             is_killed = one.stage is RequestStage.GONE and one.ended_at is None
             found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
@@ -55,10 +55,10 @@ class Inbox(Pollable):
         if self.waiter:
             self.waiter.close()
 
-    def gone(self, request: Request) -> str | None:
-        """Return a sentence if a request, as it was shown, can no longer be answered, else None. Blocks."""
+    def why_gone(self, request: Request) -> str | None:
+        """Return a sentence if a request, as it was shown, cannot be answered any more, else None. Blocks."""
         now = self.store.find(request.request_id)
         if now is None or now.stage is not RequestStage.OFFERED:
             return f"nobody waits for an answer to it any more ({now.stage if now else RequestStage.GONE})"
-        is_same = as_asked(now) == as_asked(request)
+        is_same = comparable_form(now) == comparable_form(request)
         return None if is_same else "it is not the one that you looked at: look at it again"

@@ -1,10 +1,9 @@
-"""Stores each request of a workspace in a file that its holder locks, so that screens and shells see which requests
-can still be answered.
+"""Stores each request of a workspace in a file. The holder locks the file while the request can be answered.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
 
-If nobody locks a file and the file records no end, the holder was killed, and the request is gone.
+If nobody locks a file and the file has no end of the request, the holder was killed, and the request is gone.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ if TYPE_CHECKING:
 
 
 NAME = "requests"
-MOST_ENDED = 100  # ended requests that are kept; older ones are removed once there are twice as many files
+MOST_ENDED = 100  # ended requests that are kept; older requests are removed once there are twice as many files
 
-LARGEST = 1024 * 1024  # bytes of a file: a larger request must be answered in its program
+LARGEST = 1024 * 1024  # most bytes of a file; a larger request must be answered in its program
 
 _MOST_SECONDS = 2**40
 
 
 class RequestError(AgentwatchError):
-    """A request cannot be offered, or a file is no request: it can be answered only in its program."""
+    """A request cannot be offered, or a file is no valid request. It can be answered only in its program."""
 
 
 class RequestStore:
@@ -60,29 +59,29 @@ class RequestStore:
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED):
         self.directory = (state or state_directory(workspace)) / NAME
         self.workspace_id = workspace_id(workspace)
-        # A sentence for each file that was no request at the last read. May quote foreign text.
+        # A sentence for each file that was no valid request at the last read. May quote untrusted text.
         self.problems: list[str] = []
         self._workspace = workspace
         self.disk = disk
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request until the offer is closed; join an offer of the same request. Raises RequestError."""
+        """Offer a request until the returned offer ends. Offers of one request share a file. Raises RequestError."""
         data = to_bytes(request.as_first_asked, self.workspace_id)
-        with self.opened(make=True) as directory, directory.locked():
-            directory.sweep(0)
+        with self.open_directory(make=True) as directory, directory.locked():
+            directory.remove_abandoned(0)
             if len(directory.names()) >= 2 * MOST_ENDED:
                 for one in [one for one in self._read(directory) if not one.is_open][:-MOST_ENDED]:
-                    directory.remove(_name(one.request_id))
-            descriptor = self._join(directory, request)
+                    directory.remove(_file_name(one.request_id))
+            descriptor = self._join_holders(directory, request)
             if descriptor is None:
-                descriptor = directory.replace_held(_name(request.request_id), data)
+                descriptor = directory.replace_and_lock(_file_name(request.request_id), data)
         return Offer(self, request, descriptor)
 
     def read(self) -> list[Request]:
         """Return the requests with their stages, oldest first. Never raises."""
         self.problems = []
         try:
-            with self.opened() as directory:
+            with self.open_directory() as directory:
                 return self._read(directory)
         except FileNotFoundError:
             pass
@@ -91,17 +90,17 @@ class RequestStore:
         return []
 
     def find(self, request_id: str) -> Request | None:
-        """Return one request as it is now; None if there is none or its file is not valid."""
-        with suppress(OSError, RequestError), self.opened() as directory:
-            return self._file(directory, _name(request_id))
+        """Return one request as it is now, or None if there is none or its file is not valid."""
+        with suppress(OSError, RequestError), self.open_directory() as directory:
+            return self._read_request(directory, _file_name(request_id))
         return None
 
     @contextmanager
-    def opened(self, *, make: bool = False) -> Iterator[Directory]:
-        """Open the store's directory. Raises FileNotFoundError if it is missing, RequestError for any other failure."""
-        refuse_inside(self._workspace, self.directory)
+    def open_directory(self, *, make: bool = False) -> Iterator[Directory]:
+        """Open the store's directory. Raises FileNotFoundError if it is missing, and RequestError otherwise."""
+        require_outside(self._workspace, self.directory)
         try:
-            with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
+            with (Directory.open_or_make if make else Directory.open)(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
                 if is_open_to_others(status):
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
@@ -115,7 +114,7 @@ class RequestStore:
         found: list[Request] = []
         for name in sorted(name for name in directory.names() if not name.startswith(".")):
             try:
-                found.append(self._file(directory, name))
+                found.append(self._read_request(directory, name))
             except FileNotFoundError:
                 pass
             except (OSError, RequestError) as error:
@@ -123,18 +122,18 @@ class RequestStore:
                 self.problems.append(f"{self.directory}: {quote_text(name)} is no request: {why}; remove it")
         return sorted(found, key=lambda one: (one.asked_at, one.request_id))
 
-    def _file(self, directory: Directory, name: str) -> Request:
+    def _read_request(self, directory: Directory, name: str) -> Request:
         request = parse(data := directory.read(name, LARGEST), self.workspace_id)
-        if name != _name(request.request_id):
+        if name != _file_name(request.request_id):
             raise RequestError("it has the name of another one")
         if request.stage is not RequestStage.OFFERED or self._is_held(directory, name):
             return request
-        # The end may have been written after the file was read: if so, read it again.
+        # The holder may have written the end just after the file was read. Then read the file again.
         is_same = directory.read(name, LARGEST) == data
-        return replace(request, stage=RequestStage.GONE) if is_same else self._file(directory, name)
+        return replace(request, stage=RequestStage.GONE) if is_same else self._read_request(directory, name)
 
     def _is_held(self, directory: Directory, name: str) -> bool:
-        """Whether somebody holds a file. Two callers at once may take each other for a holder, until the next call."""
+        """Tell whether a process holds a file. Two callers at once may take each other for the holder."""
         descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
             self.disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,15 +143,16 @@ class RequestStore:
         finally:
             self.disk.close(descriptor)
 
-    def _join(self, directory: Directory, request: Request) -> int | None:
-        """Return a lock on the file of the same request if others hold it, else None. Needs the directory's lock."""
-        name = _name(request.request_id)
+    def _join_holders(self, directory: Directory, request: Request) -> int | None:
+        """Lock the file of the same request, as its other holders do, and return the descriptor. Return None
+        if nobody holds the request. The caller must have locked the directory."""
+        name = _file_name(request.request_id)
         with suppress(OSError, RequestError):
-            known = self._file(directory, name)
-            if known.is_open and as_asked(known) == as_asked(request):
+            known = self._read_request(directory, name)
+            if known.is_open and comparable_form(known) == comparable_form(request):
                 descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
                 try:
-                    # This may wait for `_is_held` of another process, which locks the file for microseconds.
+                    # This may wait for `_is_held` in another process, which locks the file very briefly.
                     self.disk.flock(descriptor, fcntl.LOCK_SH)
                     return descriptor
                 except OSError:
@@ -161,16 +161,16 @@ class RequestStore:
 
 
 class Offer:
-    """A request that this process holds, for use in a `with`; if it has no end by then, it becomes GONE."""
+    """A request that this process holds, for a `with` statement. If the request has no end afterwards, it is GONE."""
 
     _is_held = True
 
     def __init__(self, store: RequestStore, request: Request, descriptor: int):
         self.request = request
         self._descriptor = descriptor
-        self.looked: tuple[object, float] = None, 0.0  # the ledger's stamp and the time at the last look for an answer
+        self.looked: tuple[object, float] = None, 0.0  # the ledger's stamp and the time when it was last read
         self._store = store
-        self._path = store.directory / _name(request.request_id)
+        self._path = store.directory / _file_name(request.request_id)
         self._stamp = fingerprint(os.fstat(descriptor))
 
     def __enter__(self) -> Self:
@@ -179,30 +179,30 @@ class Offer:
     def __exit__(self, *_: object) -> None:
         self.end(RequestStage.GONE)
 
-    def is_whole(self) -> bool:
-        """Whether the file that others see under its name is the one offered here, so that decisions are about it."""
+    def is_unreplaced(self) -> bool:
+        """Tell whether the file under the request's name is still the file that this offer wrote."""
         return self._is_held and fingerprint_at(self._path) == self._stamp
 
-    def note_call(self, call_id: str) -> None:
-        """Write the id of the request's call once it is known. Never raises; ignores a failure to write."""
+    def write_call_id(self, call_id: str) -> None:
+        """Write the id of the request's call into the file, once the id is known. Ignores failures."""
         store = self._store
-        with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
-            if self.is_whole():
+        with suppress(OSError, RequestError), store.open_directory() as directory, directory.locked():
+            if self.is_unreplaced():
                 request = replace(self.request, call_id=call_id)
-                descriptor = directory.replace_held(self._path.name, to_bytes(request, store.workspace_id))
+                descriptor = directory.replace_and_lock(self._path.name, to_bytes(request, store.workspace_id))
                 os.close(self._descriptor)
                 self.request, self._descriptor, self._stamp = request, descriptor, fingerprint(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
-        """Record how the request ended, unless an end is recorded, and release it. GONE is recorded only if nobody else
-        holds the request. Never raises: a request without a recorded end counts as gone."""
+        """Write how the request ended, unless the file has an end, and release the request. GONE is written only if no
+        other process holds the request. Never raises, because a request without an end counts as gone."""
         if not self._is_held:
             return
         store = self._store
-        with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
+        with suppress(OSError, RequestError), store.open_directory() as directory, directory.locked():
             if stage is RequestStage.GONE:
                 store.disk.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self.is_whole():
+            if self.is_unreplaced():
                 ended = replace(self.request, stage=stage, ended_at=time.time(), by=by)
                 directory.replace(self._path.name, to_bytes(ended, store.workspace_id))
         self._is_held = False
@@ -210,21 +210,21 @@ class Offer:
             os.close(self._descriptor)
 
 
-def refuse_inside(workspace: Path, place: Path) -> None:
-    """Raise RequestError for a place in the workspace or behind a link in it, because agents could write there."""
+def require_outside(workspace: Path, place: Path) -> None:
+    """Raise RequestError if a path leads through the workspace, because agents can write there."""
     if leads_through(place, workspace):
         raise RequestError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
 
 
-def as_asked(request: Request) -> Request:
-    """Return a request without the fields that may differ between holders: the tree's additions, times, call id."""
+def comparable_form(request: Request) -> Request:
+    """Return a request without the fields that differ between its holders, to compare it with another one."""
     return replace(request.as_first_asked, asked_at=0.0, until=None, call_id=None)
 
 
 def to_bytes(request: Request, workspace_id: str) -> bytes:
-    """Return the bytes of a request's file. Raises RequestError if the request is not answerable or too large."""
+    """Return the bytes of a request's file. Raises RequestError if the request is not valid or too large."""
     try:
-        data = _spelled(request, workspace_id)
+        data = _serialize(request, workspace_id)
     except (TypeError, ValueError, RecursionError) as error:
         raise RequestError(f"it cannot be written ({error})") from error
     if len(data) > LARGEST:
@@ -235,10 +235,10 @@ def to_bytes(request: Request, workspace_id: str) -> bytes:
 
 
 def parse(data: bytes, workspace_id: str) -> Request:
-    """Return the request in a file. Raises RequestError unless `to_bytes` would write the same for this workspace."""
+    """Return the request in a file's bytes. Raises RequestError for bytes that `to_bytes` would not write."""
     with suppress(ValueError, RecursionError):
-        request = _schema().validate_json(data, strict=True)
-        if _spelled(request, workspace_id) == data and _is_sound(request, workspace_id):
+        request = _request_schema().validate_json(data, strict=True)
+        if _serialize(request, workspace_id) == data and _is_sound(request, workspace_id):
             return request
     raise RequestError("it is not what agentwatch writes")
 
@@ -253,7 +253,7 @@ def _is_sound(request: Request, workspace_id: str) -> bool:
     )
 
 
-def _spelled(request: Request, workspace_id: str) -> bytes:
+def _serialize(request: Request, workspace_id: str) -> bytes:
     values = {name: getattr(request, name) for name in Request.__slots__ if name != "allowed"}
     queries = [one._asdict() | {"options": [option._asdict() for option in one.options]} for one in request.queries]
     document = {"version": 1, "workspace_id": workspace_id, **values, "queries": queries}
@@ -261,23 +261,23 @@ def _spelled(request: Request, workspace_id: str) -> bytes:
 
 
 @cache
-def _schema() -> TypeAdapter[Request]:
-    # Loaded late because most processes read no request's file.
+def _request_schema() -> TypeAdapter[Request]:
+    # Loaded late because most processes read no request.
     from pydantic import TypeAdapter
 
     return TypeAdapter(Request)
 
 
-def _name(request_id: str) -> str:
+def _file_name(request_id: str) -> str:
     return f"{request_id}.json"
 
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
-def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
-    """Return the request about an input, with the id and digest that follow from it; `values` are its other fields.
-    Raises ValueError if the input has no canonical spelling."""
+def make_request(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
+    """Return the request about the input `given`, and compute its id and digest. `values` are the other fields. Raises
+    ValueError if the input cannot be written as JSON."""
     spelled, digest = canonical_input(given)
     return Request(
         request_id=make_request_id(workspace_id, source, session_id, nonce, digest),
@@ -291,20 +291,20 @@ def request_about(given: object, workspace_id: str, source: str, session_id: str
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[CallArgument, ...]]:
-    """Return the `parts` of a call that say what it would do, one below the other, and its other arguments but those in
-    `known`, which are shown elsewhere. All parts but the last are short, such as paths. Without parts, or if a part is
-    no text, return the whole call as JSON."""
+    """Return the text that shows a call, and the other arguments to show with it. The text has the `parts`, one below
+    the other. Arguments in `known` are shown elsewhere. Without parts, or if a part is no text, the text is the whole
+    call as JSON."""
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()
-    beside = (given_as(name, value) for name, value in given.items() if name not in known)
-    return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+    beside = (make_given(name, value) for name, value in given.items() if name not in known)
+    return "\n".join([*map(to_one_line, texts[:-1]), texts[-1]]), tuple(beside)
 
 
-def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
-    """Return the questions of a call; () if a question or an option has no text, or two questions are equal.
+def read_queries(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
+    """Return the questions of a call, or () if a text is missing or two questions are equal.
 
-    `several` and `key` name the fields in which a question says that it takes several options, and gives its id.
+    `several` names the field which says that a question takes several options. `key` names the field with its id.
     """
     found = []
     for asked in map(as_object, list_at(given, "questions")):
@@ -318,14 +318,14 @@ def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Quer
     return tuple(found) if len({(one.question, one.key) for one in found}) == len(found) else ()
 
 
-def given_as(name: str, value: object) -> CallArgument:
-    return CallArgument(name if _NAME.fullmatch(name) else _json(name), _json(value))
+def make_given(name: str, value: object) -> CallArgument:
+    return CallArgument(name if _NAME.fullmatch(name) else _to_json(name), _to_json(value))
 
 
-def in_line(text: str) -> str:
-    """Return a text in one line, as JSON if it is not printable: a line break could make it pass for something else."""
-    return text if text.isprintable() else _json(text)
+def to_one_line(text: str) -> str:
+    """Return a text in one line, as JSON if it is not printable. A line break could feign another part of a request."""
+    return text if text.isprintable() else _to_json(text)
 
 
-def _json(value: object) -> str:
+def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

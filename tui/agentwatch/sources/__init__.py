@@ -1,8 +1,7 @@
-"""The sources of events: files, and the sessions of agent programs; here are the base and the results of every source.
+"""The sources of events: the base class of all sources, and what a source reports.
 
-Sources look, read and parse in threads of their own, and emit the whole state of a file or run after each change: so
-order, chunks and restarts do not matter, and a key never waits for a disk.
-"""
+A source reads files, or the sessions of agent programs, in a thread of its own. Each event holds the whole state of a
+file or run. So a restart, or another order of events, does no harm."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ FILES = "files"  # the name of the source for the workspace itself
 
 
 class Problem(NamedTuple):
-    """Something unreadable: the place ("" for no single place), and the reason in a sentence; both are unsanitised."""
+    """Something that cannot be read. `place` is where, or "" if there is no single place. `message` gives the reason in
+    a sentence. Both texts are untrusted."""
 
     source: str
     place: str
@@ -37,8 +37,8 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """The state of a source's view, and the reason; with a problem it is degraded once the first look is over.
-    `notices` are messages for the operator about agentwatch's own files on the source's machine. Texts are foreign."""
+    """How well a source sees, and the reason in `detail`. A source with a problem is degraded, once its first look is
+    over. `notices` tell the operator about agentwatch's own files on the source's machine. All texts are untrusted."""
 
     mode: Mode
     detail: str
@@ -47,7 +47,7 @@ class Health(NamedTuple):
 
 
 def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
-    """Return the health of a source that sees everything except these problems."""
+    """Return the health of a source that reads everything except the places of these problems."""
     if problems and mode != "starting":
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
@@ -55,7 +55,7 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
 
 
 def combine_health(known: Sequence[Health]) -> Health:
-    """Return the health of several sources (at least one): the worst of them."""
+    """Return the health of several sources, at least one: the worst mode of all, with the problems of all."""
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
     detail = health_of(worst.mode, worst.detail, problems).detail
@@ -63,13 +63,13 @@ def combine_health(known: Sequence[Health]) -> Health:
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Print on standard error the problems of a command that looks once."""
+    """Print on standard error what a command could not read."""
     for problem in problems:
         print_error(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
 
 
 class Batch(NamedTuple):
-    """Events in the order of their `seq`, and the health after the last one; `anew`: forget all earlier events."""
+    """Events in the order of their `seq`, and the health after the last one. `starts_over`: forget earlier events."""
 
     events: tuple[Event, ...]
     health: Health
@@ -77,45 +77,44 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """A source of events, which runs on its own thread and never blocks the caller."""
+    """A source of events. It runs in a thread of its own and never blocks the caller."""
 
     def remember(self, recalled: HistorySnapshot) -> None:  # noqa: ARG002
-        """Take over the state of the files from agentwatch's last run; called before `start` or `scan`."""
+        """Take over the state of the files from agentwatch's last run. This is called before `start` or `scan`."""
         return
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
-        """Begin to observe; `emit` is called on the source's thread, first with the current state."""
+        """Begin to observe. The source's thread calls `emit`, first with the current state."""
         return
 
     def scan(self) -> Batch:
-        """Return the events of one look; for a source that was not started."""
+        """Read everything once and return the events. Call this only if the source was not started."""
 
     def stop(self) -> None:
-        """End within a second; nothing is emitted afterwards."""
+        """End within a second. Nothing is emitted afterwards."""
         return
 
     @property
     def connection_facts(self) -> Sequence[tuple[str, str]]:
-        """Facts about the connection to the source's machine, for people, by labels; foreign."""
+        """Labels and values that describe the connection to the source's machine. The values are untrusted."""
         return ()
 
     def reconnect(self) -> None:
-        """Connect at once to the source's machine; blocks for a moment."""
+        """Connect to the source's machine at once. The call blocks for a moment."""
         return
 
     def content(self, digest: str) -> str | None:
-        """Return the text of an observed document, None if it is not kept any more.
+        """Return the text of an observed document, or None if the text is no longer kept.
 
-        Raise NoAnswerError if only a host has the text and does not answer.
-        """
+        Raise NoAnswerError if only a host has the text, and the host does not answer."""
 
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
-        """Return the transcript of a run, None if there is none; any thread may call it."""
+        """Return the transcript of a run, or None if the run has none. Any thread may call this."""
         return None
 
 
 class CombinedSource(Source):
-    """All sources as one; the health is the worst of theirs, with the problems of all."""
+    """All sources as one. The mode is the worst of all sources, and the problems are those of all sources."""
 
     def __init__(self, sources: Sequence[Source]):
         self._sources = sources

@@ -1,4 +1,4 @@
-"""The reader of Codex: the rollouts of one workspace; an agent's rollouts belong to the session that asked for it."""
+"""The reader of Codex: the rollouts of one workspace. An agent's rollouts belong to the session that started it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from agentwatch.sources.sessions.fields import (
     Tail,
     as_object,
     directory_in,
-    integer,
+    int_at,
     list_at,
     nested,
     object_in,
@@ -50,8 +50,8 @@ _FAILED = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* fa
 
 
 class Header(NamedTuple):
-    """The first line of a rollout, from Codex 0.66 to 0.169; texts are foreign. Records with an ordinal below
-    `inherited_below` are a copy of the parent's history. `own_work` is housekeeping of Codex."""
+    """The first line of a rollout, from Codex 0.66 to 0.169. Texts are untrusted. Records with an ordinal below
+    `inherited_below` are a copy of the parent's history. If `own_work`, the session is housekeeping of Codex."""
 
     thread: str
     parent: str | None
@@ -63,11 +63,11 @@ class Header(NamedTuple):
     version: tuple[int, ...]
     inherited_below: int | None
     own_work: bool
-    one_shot: bool  # of `codex exec`
+    one_shot: bool  # whether `codex exec` ran the session
 
 
 def read_header(record: Fields) -> Header | None:
-    """Return the header in a record, None if it is not usable."""
+    """Return the header in a record, or None if the record is no usable header."""
     meta = as_object(record.get("payload"))
     thread, source = text(meta, "id"), nested(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
@@ -83,20 +83,19 @@ def read_header(record: Fields) -> Header | None:
         parent=text(told, "parent_thread_id"),
         directory=string(meta, "cwd"),
         began_at=time_at(meta) or 0.0,
-        ordinal=integer(record, "ordinal") or 0,
+        ordinal=int_at(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
         version=tuple(map(int, version.groups())) if version else (),
-        inherited_below=integer(meta, "subagent_history_start_ordinal"),
+        inherited_below=int_at(meta, "subagent_history_start_ordinal"),
         own_work=kind in _OWN_WORK or "internal" in source,
         one_shot=meta.get("source") == "exec",
     )
 
 
-class History:
-    """The copy of its parent's history with which a rollout may begin. Newer versions say where it ends. Otherwise it
-    ends with the first turn that is younger than this session, because ids of threads and turns begin with the time of
-    their making."""
+class InheritedHistory:
+    """The copy of its parent's history with which a rollout may begin. Newer versions of Codex say where the copy ends.
+    Otherwise it ends with the first turn that is younger than the session. Ids show this, as they begin with a time."""
 
     _is_inside = False
 
@@ -104,9 +103,9 @@ class History:
         self._header = header
 
     def is_copied(self, fields: Fields) -> bool:
-        """Tell whether a record is part of it."""
+        """Tell whether a record is part of the copy."""
         below = self._header.inherited_below
-        if below is not None and (ordinal := integer(fields, "ordinal")) is not None:
+        if below is not None and (ordinal := int_at(fields, "ordinal")) is not None:
             return ordinal < below
         if fields.get("type") == "session_meta":
             header = read_header(fields)
@@ -120,21 +119,21 @@ class History:
 
 
 class OwnEntries:
-    """The entries of records in order, without copies of the parent's history."""
+    """A function that gives the entries of one record after the other, without copies of the parent's history."""
 
-    _history: History | None = None
+    _history: InheritedHistory | None = None
     _cwd = ""
 
     def __call__(self, fields: Fields) -> Iterator[Entry]:
         if self._history is None and (header := read_header(fields)) is not None:
-            self._history, self._cwd = History(header), header.directory
+            self._history, self._cwd = InheritedHistory(header), header.directory
         if self._history is None or not self._history.is_copied(fields):
             self._cwd = directory_in(fields) or self._cwd
             yield from (entry._replace(cwd=self._cwd) for entry in entries(fields))
 
 
 class Rollout(Account):
-    """The state of one rollout after the records that were folded in; its header is the first of them."""
+    """The account of the agent of one rollout, whose first record is `header`."""
 
     question_tools = ("request_user_input",)
 
@@ -146,7 +145,7 @@ class Rollout(Account):
         self.header = header
         self.one_shot = header.one_shot
         self.started_at = self.updated_at = header.began_at
-        self._history = History(header)
+        self._history = InheritedHistory(header)
 
     def add(self, fields: Record) -> None:
         if self._history.is_copied(fields):
@@ -177,7 +176,7 @@ class Rollout(Account):
                     self._add_prompt(read_prompt(kind, payload), at, is_agents=kind == TASK)
             case "token_count" | "token_usage_record":
                 used = nested(payload, "info", "total_token_usage") or nested(payload, "thread_token_usage")
-                self.tokens = integer(used, "total_tokens") or self.tokens
+                self.tokens = int_at(used, "total_tokens") or self.tokens
             case "turn_context":
                 self.model = text(payload, "model") or self.model
             case "CollabAgentToolCall" | "SubAgentActivity":
@@ -215,7 +214,7 @@ class Rollout(Account):
             call.prompt_missing = ENCRYPTED if not is_plain and text(given, "message") is not None else ""
 
     def _add_result(self, entry: Entry) -> None:
-        """Record a call's output; the rollout does not say that anybody was asked, or who allowed the call."""
+        """Record a call's output. The rollout does not say whether anybody was asked, or who allowed the call."""
         output, answer = entry.text, object_in(entry.text)
         if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
@@ -227,12 +226,12 @@ class Rollout(Account):
         if asked and asked.child is None:
             asked.child = text(answer, "agent_id")
             if asked.child is None and text(answer, "task_name") is None:
-                # Without an agent in it, the call was refused, or a human stopped the turn that waited for it.
+                # The output names no agent, so the call was refused, or a human stopped the turn.
                 status = "canceled" if output.startswith("aborted by user") else "failed"
                 self.record_end(asked.id, status, output, None, entry.at)
 
     def _link_thread(self, item: Fields, at: float) -> None:
-        """Record that Codex has done something with other agents."""
+        """Link a call that started an agent to the agent's thread."""
         threads = (item.get("agent_thread_id"), *list_at(item, "receiver_thread_ids"))
         thread = next((one for one in threads if isinstance(one, str)), None)
         if thread is not None and (item.get("tool") == "spawn_agent" or item.get("kind") == "started"):
@@ -245,7 +244,7 @@ class Rollout(Account):
 
 
 def kind_and_fields(record: Fields) -> tuple[str, Fields]:
-    """Return the kind of a record, an event, an item or a part of the context, with its fields."""
+    """Return the kind and the fields of a record, which is an event, an item or a part of the context."""
     payload = as_object(record.get("payload"))
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
@@ -255,7 +254,7 @@ def kind_and_fields(record: Fields) -> tuple[str, Fields]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
+    """Yield the entries of a record, in order. `at` (epoch seconds) is for a record without a time."""
     at = time_at(record) or at
     kind, payload = kind_and_fields(record)
     call = string(payload, "call_id")
@@ -263,7 +262,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "user_message" | "UserMessage" | "task of an agent" if words := read_prompt(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
         case "agent_message" | "AgentMessage" | "task_complete" | "turn_complete":
-            # Most of the answers at an end were given before.
+            # Most answers at the end of a turn repeat earlier words.
             if words := read_answer(payload):
                 yield Entry(at, EntryKind.WORDS, words)
             if (error := text(nested(payload, "error"), "message")) is not None:
@@ -279,7 +278,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             given = object_in(text(payload, "arguments"))
             if name == "spawn_agent" and "message" in given:
                 given = {**given, "prompt": given["message"]}
-            # As other programs write it: `mcp__server__tool`.
+            # Write the name as other programs do: `mcp__server__tool`.
             is_mcp = server.startswith(MCP) and not name.startswith(MCP)
             yield Entry(at, EntryKind.CALL, "", call, f"{server.rstrip('_')}__{name}" if is_mcp else name, given)
         case "custom_tool_call":
@@ -299,16 +298,16 @@ def _result_entry(words: str, call: str, at: float) -> Entry:
     code = int(exits[-1]) if exits else None
     refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
     failed = refused or bool(code) or _FAILED.match(words) is not None
-    # If there is no exit code, the command may still run.
+    # Without an exit code, the command may still run.
     ended = None if refused else CommandEnd(code, output if cut else words)
     if cut:
-        # The output stands first, and then the words of Codex about it.
+        # Put the output first, and then the words of Codex about it.
         words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
 def read_prompt(kind: str, payload: Fields) -> str | None:
-    """Return the prompt of a session by a person or another agent; None if there is none, or it is encrypted."""
+    """Return the prompt from a person or another agent, or None if there is none or it is encrypted."""
     if kind != TASK:
         return _message_text(payload)
     parts = [as_object(part) for part in list_at(payload, "content")]
@@ -325,7 +324,7 @@ def read_prompt(kind: str, payload: Fields) -> str | None:
 
 
 def read_answer(payload: Fields) -> str | None:
-    """Return the words of a session, alone or at the end of a turn; None if blank."""
+    """Return the agent's words in a record, or in the end of a turn. Return None if they are blank."""
     words = text(payload, "last_agent_message") or _message_text(payload)
     return words if words is not None and words.strip() else None
 
@@ -338,8 +337,8 @@ def read_choices(output: str) -> str:
 
 
 def is_readable(words: str) -> bool:
-    """Tell whether a text is not encrypted: an encrypted text has no space. A user's own model provider leaves the
-    texts of other agents readable."""
+    """Tell whether a text is not encrypted: an encrypted text has no space. Some model providers leave texts
+    readable."""
     return any(character.isspace() for character in words)
 
 
@@ -351,15 +350,15 @@ NAME = "codex"
 
 _DAMAGED = "damaged"
 _STRANGE = "it does not say whose it is, and in which directory"
-_SECONDS = 2.0  # between two looks at all locks, because the kernel takes some time to list them
-_FIRST_VERSION = (0, 169)  # the first with locks
-_SETTLED = 1.0  # seconds of silence after which a free lock counts: a beginning session takes its lock late
+_SECONDS = 2.0  # seconds between two lists of all locks, because a list takes the kernel some time
+_FIRST_VERSION = (0, 169)  # the first version with locks
+_SETTLED = 1.0  # seconds of silence after which a free lock means an end, because a new session takes its lock late
 
 
 class CodexReader(FilesReader):
-    """Reads Codex's store; `home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, except
-    compressed ones. A session of the store is a family: a session that a human began, and all sessions that came from
-    it, in any directory."""
+    """Reads Codex's store. `home` is `$CODEX_HOME`, or `~/.codex`. All sessions are read, however old, except
+    compressed ones. A `Session` is a family here: a session that a human began, with all sessions that came from it, in
+    any directory."""
 
     name = NAME
     files = r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)"
@@ -372,8 +371,8 @@ class CodexReader(FilesReader):
 
     def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
-        self._writers = Writers(home)
-        # By the name of a rollout, because archiving moves it: the time of the look, and its header or the fault.
+        self._locks = WriterLocks(home)
+        # By name, because archiving moves a rollout: the file's change time, and its header or the fault.
         self._known: dict[str, tuple[int, Header | str]] = {}
         self._headers: dict[str, Header] = {}
         self._here: set[str] = set()  # the threads that were begun in the workspace
@@ -386,15 +385,15 @@ class CodexReader(FilesReader):
         return OwnEntries()
 
     def program_of(self, session: Session) -> Program:
-        """Each look for writers may change the state of working sessions."""
+        """Return the state of a session's program. A new list of the locks may change the state of working sessions."""
         if self._looked_again:
             runs = session.runs.values()
             session.is_changed |= any(run.state is RunState.WORKING and not run.process_gone for run in runs)
         return super().program_of(session)
 
     def find_files(self) -> Iterable[FoundFile]:
-        """Return the rollouts begun in the workspace, and those of all their agents, in any directory."""
-        self._looked_again = self._writers.refresh()
+        """Return the rollouts begun in the workspace, and the rollouts of all their agents, in any directory."""
+        self._looked_again = self._locks.refresh()
         present = {found.session: found for found in super().find_files()}
         for name, found in present.items():
             stamp, header = self._known.get(name, (0, ""))
@@ -405,7 +404,7 @@ class CodexReader(FilesReader):
                     self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
-        # Older files without a usable header are no news: Codex once wrote them so.
+        # An older file without a usable header is not reported, because Codex once wrote such files.
         youngest = max(known, default="")
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
@@ -420,7 +419,7 @@ class CodexReader(FilesReader):
         return [self.root, os.fspath(self.home / "archived_sessions")]
 
     def _ancestry(self, thread: str) -> list[str]:
-        """Return a session and its known ancestors; a cycle ends where it closes."""
+        """Return a session and its known ancestors. If the parents form a cycle, stop where it closes."""
         line = [thread]
         while (parent := self._parents.get(line[-1]) or "") in self._parents and parent not in line:
             line.append(parent)
@@ -437,20 +436,16 @@ class CodexReader(FilesReader):
             for call in part.calls.values():
                 if call.child is not None:
                     asked.setdefault(call.child, (part, call))
-                elif call.id in part.reported_ends:
-                    runs[f"{part.header.thread}:{call.id}"] = _run_without_rollout(part, call, call.id)
-        # Sessions without a rollout: not yet, or never.
-        runs |= {
-            child: _run_without_rollout(part, call, child)
-            for child, (part, call) in asked.items()
-            if child not in parts
-        }
+                elif call.id in part.ends:
+                    runs[f"{part.header.thread}:{call.id}"] = _stub_run(part, call, call.id)
+        # Some sessions have no rollout yet, or never get one.
+        runs |= {child: _stub_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():
             runs[thread] = self._make_run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Do nothing: one process runs them all, so a session shows nothing about its agents."""
+        """Do nothing. One process runs all agents, so the session's process shows nothing about them."""
 
     def _make_run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
@@ -475,13 +470,13 @@ class CodexReader(FilesReader):
             run,
             started_at=header.began_at,
             rounds=rounds if len(rounds) > 1 else (),
-            process_gone=self._writers.is_gone(header, run.updated_at) if may_run else None,
+            process_gone=self._locks.is_gone(header, run.updated_at) if may_run else None,
         )
 
 
-class Writers:
-    """`thread-writer-locks/<thread>.lock`: locked by flock while Codex (0.169 and later) writes a session. A clean end
-    removes the file; a killed Codex leaves it unlocked."""
+class WriterLocks:
+    """The locks `thread-writer-locks/<thread>.lock`, which Codex (0.169 and later) holds by flock while it writes a
+    session. A normal end removes the file. A killed Codex leaves the file unlocked."""
 
     looked_at = 0.0
     _held: frozenset[int] | None = None  # the inodes of all locked files, None if the system does not list them
@@ -490,12 +485,12 @@ class Writers:
         self._directory = home / "thread-writer-locks"
 
     def refresh(self) -> bool:
-        """Look if it is time to, and return whether it was."""
+        """List the locked files if it is time to do so. Return whether it was."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
             return False
         self.looked_at = time.time()
         try:
-            # Linux lists them without touching the files.
+            # Linux lists all locks without touching the files.
             lines = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
         except OSError:
             self._held = None
@@ -505,7 +500,7 @@ class Writers:
         return True
 
     def is_gone(self, header: Header, updated_at: float) -> bool | None:
-        """Tell whether the writer of a session, last heard of at `updated_at`, is gone; None if unknown."""
+        """Tell whether a session's writer has ended. None if unknown. `updated_at` is the last sign of life."""
         if header.version < _FIRST_VERSION or self._held is None:
             return None
         try:
@@ -520,12 +515,12 @@ class Writers:
         return True if is_seen and self.looked_at - updated_at > _SETTLED else None
 
 
-def _run_without_rollout(parent: Rollout, asked: AgentCall, thread: str) -> Run:
-    """Return the run of a session without a rollout, or of a call without a result."""
+def _stub_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
+    """Return the run of a session without a rollout, or of a call that started no session."""
     return run_of(
         NO_ACCOUNT,
         asked,
-        parent.reported_ends.get(asked.id, NO_ACCOUNT),
+        parent.ends.get(asked.id, NO_ACCOUNT),
         source=NAME,
         session_id=thread,
         parent=parent.header.thread,
@@ -535,7 +530,7 @@ def _run_without_rollout(parent: Rollout, asked: AgentCall, thread: str) -> Run:
 
 
 def _last_part(task_name: str | None) -> str | None:
-    """Return the last part of a task name; the parts before it are the agents above."""
+    """Return the last part of a task's name; the parts before it are the agents above."""
     return (task_name or "").rpartition("/")[2] or None
 
 

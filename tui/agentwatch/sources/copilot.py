@@ -1,7 +1,7 @@
 """The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
 
 An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
-work out. An agent's first round ends by `subagent.completed` or `subagent.failed`, a later one with its turn."""
+work out. An agent's first round ends with `subagent.completed` or `subagent.failed`, a later round with its turn."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from agentwatch.sources.sessions.fields import (
     Fields,
     Record,
     first_line,
-    integer,
+    int_at,
     list_at,
     nested,
     string,
@@ -30,15 +30,15 @@ from agentwatch.sources.sessions.store import FilesReader, Session
 
 _SENDER = "agent-"
 _REFUSED = ("denied", "rejected")
-_COPIED = "Forked from "  # the beginning of a fork's note about its origin; the forked session has another note
+_COPIED = "Forked from "  # a forked session begins with this note
 _ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # added by Copilot after a command's output
 _SHUT = "not over when Copilot was closed"
 
 
 class Agent(Account):
-    """The state of one agent, or of the session itself, after its events."""
+    """The account of one agent, or of the session itself."""
 
-    call = NO_CALL  # the call that asked for it, made by `asker`
+    call = NO_CALL  # the call that asked for the agent, made by `asker`
     asker = SESSION
     question_tools = ("ask_user",)
     was_over = False
@@ -46,20 +46,18 @@ class Agent(Account):
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True):
         super().__init__(keep, places, is_agent=is_agent)
-        self.open_permissions: dict[
-            str, str
-        ] = {}  # the permissions that a human has not given yet, by the id of the request
+        self.pending: dict[str, str] = {}  # permissions that a human has not given yet, by the request's id
 
     @property
     def waiting(self) -> str:
-        return next(reversed(self.open_permissions.values()), super().waiting)
+        return next(reversed(self.pending.values()), super().waiting)
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
         super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
     def add_message(self, data: Fields, at: float) -> None:
-        """Begin a round with a message to the agent, or add it to the current round."""
+        """Begin a round with a message to the agent, or add the message to the current round."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
         if not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun and self.is_agent:
@@ -69,11 +67,11 @@ class Agent(Account):
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at)
         self.last = None
-        self.open_permissions.clear()
+        self.pending.clear()
         self.resume(at)
 
     def record_completion(self, data: Fields, at: float) -> None:
-        """Record the end; an idle agent may be reported as cancelled when Copilot ends, which is ignored."""
+        """Record that the agent has ended. If Copilot cancels the agent after that, nothing changes."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
@@ -82,13 +80,13 @@ class Agent(Account):
 
 
 class Events:
-    """The state of one file after the lines that were folded in."""
+    """The accounts of all agents of one file of events."""
 
     not_understood = 0
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool):  # noqa: ARG002
         self.agents: dict[str, Agent] = {}  # by id; the session itself is under SESSION
-        self.asked: dict[str, Agent] = {}  # agents that did not begin, by the ids of their calls
+        self.unstarted: dict[str, Agent] = {}  # agents that have not begun, by the ids of the calls for them
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
@@ -105,9 +103,9 @@ class Events:
             case "session.info" if string(data, "message").startswith(_COPIED):
                 # All earlier events are a copy of another session.
                 self.agents.clear()
-                self.asked.clear()
+                self.unstarted.clear()
             case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
-                # A killed program writes no end: that is noticed when another program resumes its session.
+                # A killed program writes no end. Its end is noticed when another program resumes its session.
                 reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
                 for one in self.agents.values():
                     if one.state is RunState.WORKING:
@@ -130,18 +128,16 @@ class Events:
                 agent.resume(at)
                 agent.calls_tools = True
                 if kind == "permission.requested":
-                    agent.open_permissions[string(data, "requestId")] = _describe_permission(
-                        nested(data, "permissionRequest")
-                    )
+                    agent.pending[string(data, "requestId")] = _describe_permission(nested(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
-                    one.open_permissions.pop(string(data, "requestId"), None)
+                    one.pending.pop(string(data, "requestId"), None)
             case "subagent.started":
                 agent.resume(at)
-                asked = self.asked.pop(string(data, "toolCallId"), agent)
+                child = self.unstarted.pop(string(data, "toolCallId"), agent)
                 is_background = data.get("executionMode") == "background"
-                agent.asker = asked.asker
-                agent.call = replace(asked.call, agent_type=text(data, "agentName"), background=is_background)
+                agent.asker = child.asker
+                agent.call = replace(child.call, agent_type=text(data, "agentName"), background=is_background)
             case "subagent.completed":
                 agent.record_completion(data, at)
 
@@ -152,20 +148,19 @@ class Events:
     def _track_agent_call(self, entry: Entry, whose: str, agent: Agent) -> None:
         match entry.kind, entry.tool:
             case EntryKind.CALL, "task":
-                asked = self.asked[entry.call] = self._begin()
-                asked.asker, asked.call = whose, agent.record_call(entry, string(entry.given, "prompt"), "agent_type")
-            case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
-                self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
+                child = self.unstarted[entry.call] = self._begin()
+                child.asker, child.call = whose, agent.record_call(entry, string(entry.given, "prompt"), "agent_type")
+            case EntryKind.RESULT, _ if entry.failed and entry.call in self.unstarted:
+                self.unstarted[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
 
 
 def _describe_permission(asked: Fields) -> str:
-    """Return a requested permission in a few words."""
     what = (text(asked, key) for key in ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact"))
     return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """Yield the entries of an event, without the parts that Copilot adds itself."""
+    """Yield the entries of an event, without text that Copilot itself adds."""
     at, data = time_at(fields) or 0.0, nested(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
@@ -183,19 +178,19 @@ def entries(fields: Fields) -> Iterator[Entry]:
         case "tool.execution_start" if text(data, "model") is not None:
             yield Entry(at, EntryKind.CALL, "", call, string(data, "toolName"), nested(data, "arguments"))
         case "tool.execution_complete":
-            error, code = nested(data, "error"), integer(nested(data, "shellExecution"), "exitCode")
-            came = text(nested(data, "result"), "content") or string(error, "message")
+            error, code = nested(data, "error"), int_at(nested(data, "shellExecution"), "exitCode")
+            output = text(nested(data, "result"), "content") or string(error, "message")
             refused = text(error, "code") in _REFUSED
             failed = data.get("success") is False or bool(code)
-            ended = None if refused else CommandEnd(code, _ENDING.sub("", came))
-            yield Entry(at, EntryKind.RESULT, came, call, failed=failed or refused, refused=refused, ended=ended)
+            ended = None if refused else CommandEnd(code, _ENDING.sub("", output))
+            yield Entry(at, EntryKind.RESULT, output, call, failed=failed or refused, refused=refused, ended=ended)
         case "session.error" | "abort":
             said = text(data, "message") or f"aborted: {text(data, 'reason') or ''}"
             yield Entry(at, EntryKind.NOTE, said, failed=True)
 
 
 class CopilotReader(FilesReader):
-    """Reads Copilot's store; `home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
+    """Reads Copilot's store. `home` is `$COPILOT_HOME`, or `~/.copilot`. One file holds a whole session."""
 
     name = "copilot"
     fold = Events
@@ -212,11 +207,11 @@ class CopilotReader(FilesReader):
         return [self.root]
 
     def program_of(self, session: Session) -> Program:
-        """Return the program by files `inuse.<pid>.lock`, made by a program and left behind when it is killed."""
+        """Return the state of the program by its files `inuse.<pid>.lock`. A killed program leaves its file behind."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
-            # A lock counts as running if another process has got its number since.
+            # If another process has the pid now, the program counts as running.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.program_of(session.id, found)
 
@@ -229,7 +224,7 @@ class CopilotReader(FilesReader):
         runs: dict[str, Run] = {}
         folds: dict[str, Events] = session.folds
         for events in folds.values():
-            for name, agent in (*events.agents.items(), *events.asked.items()):
+            for name, agent in (*events.agents.items(), *events.unstarted.items()):
                 if agent.started_at is not None or agent.call is not NO_CALL:
                     key = agent.call.id or name
                     runs[f"{session.id}/{key}" if key else session.id] = run_of(

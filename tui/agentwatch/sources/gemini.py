@@ -1,7 +1,7 @@
 """The reader of Gemini CLI, as 0.61 writes it: a chat for each session, beside it a directory with its agents' chats.
 
-A line is a message `{id, timestamp, type, content, toolCalls?}`, or changes the whole (`$set`). It replaces an earlier
-message with the same id once its calls are over. `$rewindTo`, which takes messages back, is ignored."""
+A line is a message `{id, timestamp, type, content, toolCalls?}`, or changes the whole chat (`$set`). A message is
+written again, with the same id, once its calls are over. `$rewindTo`, which takes messages back, is ignored."""
 
 import json
 import os
@@ -41,7 +41,7 @@ _ROOT_BYTES = 64 * 1024
 
 
 class Chat(Account):
-    """The state of one file after the lines that were folded in; `places` are the spellings of the workspace."""
+    """The account of the agent of one file, or of the session. `places` are the spellings of the workspace's path."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
@@ -52,7 +52,7 @@ class Chat(Account):
         if name is not None and at is not None:
             self._add_message(name, fields, at)
         elif nested(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
-            # It failed or was stopped while answering: only its parent is told which.
+            # The agent failed or was stopped while answering. Only its parent is told which of the two.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
@@ -76,28 +76,27 @@ class Chat(Account):
         elif fields.get("type") == "gemini":
             self.resume(at)
             if not calls and words.strip() and not self.is_agent:
-                # It looks the same while calls are under way, because they are written once they are over.
+                # While calls run, the message looks the same, because calls are written only once they are over.
                 self.end(RunState.ENDED, at)
                 self.answer = self.keep_lazily(words, at)
             for call in map(as_object, calls):
                 self._add_call(call, at)
 
     def _add_call(self, call: Fields, at: float) -> None:
-        """Record a call that is over."""
-        given, status, came = nested(call, "args"), call.get("status"), _result_of(call)
+        given, status, output = nested(call, "args"), call.get("status"), _result_of(call)
         ended_at = time_at(call) or at
         self.updated_at = max(self.updated_at, ended_at)
-        if status == "cancelled" and _STOPPED in came and not self.is_agent:
-            self.end(RunState.CANCELED, ended_at, first_line(came))
+        if status == "cancelled" and _STOPPED in output and not self.is_agent:
+            self.end(RunState.CANCELED, ended_at, first_line(output))
         if self.is_agent and (said := _report_in(call)) is not None:
             self.end(RunState.ENDED, ended_at)
             self.answer = self.keep_lazily(said, ended_at) if said.strip() else None
         elif call.get("name") == "invoke_agent" and not self.is_agent:
-            shown = nested(call, "resultDisplay")
+            display = nested(call, "resultDisplay")
             # An agent that failed, or ran out of turns, is reported as a success, too.
-            reason = text(shown, "terminateReason") or "GOAL"
-            if status != "success" or shown.get("state") == "error":
-                reason = first_line(came)
+            reason = text(display, "terminateReason") or "GOAL"
+            if status != "success" or display.get("state") == "error":
+                reason = first_line(output)
             ending = "completed" if reason == "GOAL" else "failed"
             name = string(call, "id")
             prompt = self.keep(string(given, "prompt"), at)
@@ -107,7 +106,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """Yield the entries of a line, in its order."""
+    """Yield the entries of a line, in order."""
     at = time_at(fields) or 0.0
     words = _message_text(fields)
     match fields.get("type"):
@@ -119,20 +118,19 @@ def entries(fields: Fields) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
             for call in objects(fields, "toolCalls"):
-                name, ended_at, came = string(call, "id"), time_at(call) or at, _result_of(call)
+                name, ended_at, output = string(call, "id"), time_at(call) or at, _result_of(call)
                 if (said := _report_in(call)) is not None:
                     yield Entry(ended_at, EntryKind.WORDS, said)
                     continue
                 yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), nested(call, "args"))
                 refused = call.get("status") == "cancelled"
-                failed, ended = refused or call.get("status") == "error", None if refused else _command_end(came)
-                yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
+                failed, ended = refused or call.get("status") == "error", None if refused else _command_end(output)
+                yield Entry(ended_at, EntryKind.RESULT, output, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
             yield Entry(at, EntryKind.NOTE, words, failed=fields.get("type") == "error")
 
 
 def _message_text(fields: Fields) -> str:
-    """Return the words of a message: one text, or the texts of its parts."""
     return text(fields, "content") or "".join(part_texts(fields, "content"))
 
 
@@ -142,7 +140,7 @@ def _result_of(call: Fields) -> str:
 
 
 def _command_end(told: str) -> CommandEnd | None:
-    """Return the end of a command if a result reports one; only an exit code other than 0 is written."""
+    """Return the end of a command, if a result reports one. Only an exit code other than 0 is written."""
     match = _COMMAND.search(told)
     if match is None:
         return None
@@ -150,7 +148,7 @@ def _command_end(told: str) -> CommandEnd | None:
 
 
 def _report_in(call: Fields) -> str | None:
-    """Return the text or JSON that an agent hands back by this call; None if the call is another one."""
+    """Return the text or JSON that an agent hands back by a call, or None if the call does something else."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = nested(call, "args")
@@ -163,7 +161,7 @@ def _report_in(call: Fields) -> str | None:
 
 
 def read_project_root(project: str) -> str:
-    """Return the real path of a project's working directory; raise OSError if it is unreadable or no path."""
+    """Return the real path of a project's working directory. Raise OSError if it cannot be read, or is no path."""
     named = read_small_file(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
         raise OSError(f"{project} names no path")
@@ -171,8 +169,8 @@ def read_project_root(project: str) -> str:
 
 
 class GeminiReader(AgentsReader):
-    """Reads Gemini CLI's store; `home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the
-    foreground."""
+    """Reads Gemini CLI's store. `home` is `.gemini` in `$GEMINI_CLI_HOME` or the user's home. No agent runs in the
+    background."""
 
     name = "gemini"
     entries = staticmethod(entries)
@@ -184,7 +182,7 @@ class GeminiReader(AgentsReader):
 
     def find_projects(self) -> list[str]:
         found = []
-        for project in (one.path for one, _ in self.list_directory(self.root) if one.is_dir(follow_symlinks=False)):
+        for project in (one.path for one, _ in self.listing(self.root) if one.is_dir(follow_symlinks=False)):
             self.refused.discard(project)
             try:
                 found += [project] if contains(self.workspace, read_project_root(project)) else []
@@ -193,23 +191,23 @@ class GeminiReader(AgentsReader):
         return found
 
     def record_id(self, fields: Fields) -> str | None:
-        """Return a mark that differs when a message is written again with its calls."""
+        """Return an id that changes when a message is written again with its calls."""
         return f"{text(fields, 'id')}/{len(list_at(fields, 'toolCalls'))}"
 
-    def run_key(self, session: Session, agent: str, bond: AgentLink) -> str:
-        """Return the key of a run; an agent's call is written only once it is over, so it cannot be the key."""
-        return f"{session.id}/{agent}" if agent == bond.claim else agent
+    def run_key(self, session: Session, agent: str, link: AgentLink) -> str:
+        """Return the key of a run. The call for an agent is written only once it is over, so it cannot be the key."""
+        return f"{session.id}/{agent}" if agent == link.claim else agent
 
-    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
-        """Return the standing by what the agent handed back, else by what its parent was told."""
-        if account.state is not RunState.ENDED and bond.reports:
-            return bond.reports[-1]
-        if account.state is RunState.WORKING and bond.asker.prompted_at > account.prompted_at:
+    def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
+        """Return the status by the text that the agent handed back, or else by reports to its parent."""
+        if account.state is not RunState.ENDED and link.reports:
+            return link.reports[-1]
+        if account.state is RunState.WORKING and link.asker.prompted_at > account.prompted_at:
             return RunStatus(RunState.FAILED, LEFT_BEHIND, None, account.updated_at)
         return account
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Let a session work while its agents do, because its chat does not show that it waits."""
+        """Let a session count as working while its agents work, because its chat does not show that it waits."""
         own = runs.get(session.id)
         if own and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
             runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)

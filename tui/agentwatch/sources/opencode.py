@@ -1,7 +1,7 @@
-"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
+"""The reader of OpenCode and Kilo Code: makes runs of the sessions of one workspace in one database.
 
-The database is read when `stat` shows a write, each time in a connection of its own. A session with any change is read
-again, from the tables that hold the current state, with its rounds and its task calls."""
+The database is read when its `stat` shows a write, each time with a new connection. After any change, a session is read
+again from the tables that hold its current state."""
 
 import errno
 import fcntl
@@ -32,7 +32,7 @@ from agentwatch.sources.sessions.entries import (
     WholeTranscript,
     main_argument,
 )
-from agentwatch.sources.sessions.fields import Fields, integer, nested, object_in, question_text, string, sum_of, text
+from agentwatch.sources.sessions.fields import Fields, int_at, nested, object_in, question_text, string, sum_of, text
 from agentwatch.sources.sessions.processes import is_on_local_disk
 from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, count_noun
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, RunStatus, run_of
@@ -44,8 +44,8 @@ _LATEST = 1 << 43  # milliseconds, in the year 2248: no program has written a la
 
 _LOCKED_SECONDS = 0.1
 _LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
-_STEPS = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK = 128  # byte of `-shm` that every user of the database locks: UNIX_SHM_DMS
+_STEPS = 100_000  # steps of SQLite's machine between two looks at the clock: a few milliseconds
+_USERS_LOCK = 128  # the byte of `-shm` that every user of the database locks: UNIX_SHM_DMS
 # Asks for the locks of all processes, including this one; Linux only.
 _ASK_FOR_LOCK = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
@@ -54,7 +54,7 @@ Signature = tuple[Fingerprint | None, ...]
 
 
 class SessionRow(NamedTuple):
-    """A session; times are in epoch seconds, and `mark` changes with everything that belongs to it."""
+    """One session. Times are in epoch seconds. `mark` changes whenever anything in the session changes."""
 
     id: str
     parent_id: str | None
@@ -64,8 +64,9 @@ class SessionRow(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A message, or a part of the message `message_id` ("" for a message); times are in epoch seconds, 0 for none.
-    `data` is empty if it is no JSON object or too large; `row` rises in the order of first writing."""
+    """A message, or a part of the message `message_id`, which is "" for a message itself. Times are in epoch seconds, 0
+    if unknown. `data` is empty if it is no JSON object or too large. `row` rises in the order in which records were
+    first written."""
 
     id: str
     message_id: str
@@ -76,26 +77,26 @@ class Record(NamedTuple):
 
 
 class ForeignDatabase:
-    """A database of another program."""
+    """A database of another program, which is only read."""
 
-    _shared: int | None = None  # of `-shm`; closing it would drop this process's locks on it
+    _shared: int | None = None  # kept open, because closing `-shm` drops this process's locks on it
 
     def __init__(self, path: Path):
         self._given = path
 
     @property
     def _path(self) -> str:
-        """The target of a link: its program keeps the log beside it."""
+        """The target if the path is a link, because the program keeps its log beside the target."""
         return os.path.realpath(self._given)
 
     def signature(self) -> Signature:
-        """Return the stamps of the database, its log and its journal; None for each that is missing. They change with
-        each write, except with a second one in the same tick of the clock."""
+        """Return the fingerprints of the database, its log and its journal; None for each that is missing. A write
+        changes them, except a second write in the same tick of the clock."""
         return tuple(_fingerprint_of(self._path + suffix) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection with one consistent view, in any thread; raise OSError or sqlite3.Error."""
+        """Yield a connection with one consistent view. Any thread may call this. Raise OSError or sqlite3.Error."""
         path, before = self._path, self.signature()
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             raise OSError("it is no regular file")
@@ -108,7 +109,7 @@ class ForeignDatabase:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             end = time.monotonic() + _LONGEST_LOOK
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-            # Not `trusted_schema = OFF`: Kilo has an index on json_extract, and its schema would be called malformed.
+            # Not `trusted_schema = OFF`: SQLite would then refuse Kilo's schema, which has an index on json_extract.
             connection.executescript("PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; BEGIN")
             yield connection
         finally:
@@ -117,13 +118,13 @@ class ForeignDatabase:
             raise OSError("it changed while it was read")
 
     def has_users(self) -> bool | None:
-        """Tell whether some process has the database open; None if unknown."""
+        """Tell whether some process has the database open. None if unknown."""
         path = self._path
         try:
             if _ASK_FOR_LOCK is None:
                 return None
             if not os.path.exists(f"{path}-shm"):
-                # The last user removes the log's files when closing it; a database without a log shows nothing.
+                # The last user removes the log when closing the database. Without a log, nothing is shown.
                 with open(path, "rb") as file:  # noqa: PTH123
                     return False if file.read(19)[18:] == b"\2" else None
             if self._shared is None or not os.path.samestat(os.fstat(self._shared), os.stat(f"{path}-shm")):  # noqa: PTH116
@@ -133,7 +134,7 @@ class ForeignDatabase:
             kind = struct.unpack(_LOCK, fcntl.fcntl(self._shared, _ASK_FOR_LOCK, asked))[0]
         except OSError:
             return None
-        # A program on another machine has its locks there.
+        # A program on another machine has its locks on that machine.
         return True if kind != fcntl.F_UNLCK else False if is_on_local_disk(Path(path)) else None
 
     def close(self) -> None:
@@ -143,13 +144,13 @@ class ForeignDatabase:
 
 
 def find_directories(connection: sqlite3.Connection) -> list[tuple[str, float]]:
-    """Return the directories of sessions, and the last sign of life in each."""
+    """Return the directories of all sessions, each with its last sign of life."""
     rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY directory")
     return [(place, to_seconds(at)) for place, at in rows if isinstance(place, str)]
 
 
 def find_sessions(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
-    """Return the sessions of some directories, and their children in any directory, in order of their beginning."""
+    """Return the sessions in our directories, with their children in any directory, in the order of their beginning."""
     ours = [place for place, _ in find_directories(connection) if is_ours(place)]
     is_numbered = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event_sequence'").fetchone()
     mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if is_numbered else "NULL"
@@ -169,7 +170,7 @@ def find_sessions(connection: sqlite3.Connection, is_ours: Callable[[str], bool]
 
 
 def read_records(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """Return the messages of a session, and its parts, each ordered by their ids, and thus by time."""
+    """Return the messages of a session, and their parts. Both are ordered by their ids, and so by time."""
 
     def read(table: str, above: str) -> list[Record]:
         rows = connection.execute(
@@ -186,25 +187,25 @@ def read_records(connection: sqlite3.Connection, session: str) -> tuple[list[Rec
 
 
 def to_seconds(value: object) -> float:
-    """Return a time in milliseconds as seconds; 0 if it is not in our centuries."""
+    """Return a time in milliseconds as seconds, or 0 if the value is no plausible time."""
     return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
 def _fingerprint_of(path: str) -> Fingerprint | None:
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
-        # Not its ctime: SQLite changes that when root reads.
+        # The ctime is left out, because SQLite changes it when root reads.
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
 
 _RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
 _BUSY_SECONDS = 5.0  # a locked or otherwise unreadable database is reported only after so long
-_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
+_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # stopped by a human
 _LEFT_BEHIND = RunStatus(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE = 3.0  # seconds after which a call without any sign of work probably waits for a permission
 _SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of a child's title
-# Tools that show their work within a second: a silent one has not been allowed to begin.
+# Tools that show their work within a second. A silent one of them is not yet allowed to begin.
 _AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 _OVER = ("completed", "error")
 _CONTINUED = ("tool-calls", "unknown")
@@ -220,7 +221,7 @@ _LONGEST = 2_000
 
 
 class OpenCodeReader(StoreReader):
-    """Implements SessionReader; `name` distinguishes databases."""
+    """Reads one workspace's sessions from one database, called `name`. Implements SessionReader."""
 
     _seen: Signature | None = None
     _seen_at = 0.0
@@ -247,7 +248,7 @@ class OpenCodeReader(StoreReader):
         return f"{name} has {count_noun(unread, 'record')} that cannot be read." if unread else None
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Return the runs that have changed; something is read, however short the time."""
+        """Return the runs that have changed. At least one changed session is read, however short the time."""
         signature = self._database.signature()
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
@@ -267,7 +268,7 @@ class OpenCodeReader(StoreReader):
             or (run.state is RunState.ENDED and run.parent_session is None and run.updated_at > just)
         ]
         if still_open and self._database.has_users() is False:
-            # After its program has ended, nothing more is written, and nobody can answer its question.
+            # After the program has ended, nothing more is written, and nobody can answer a question of the run.
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}
         return self.update_runs(runs)
 
@@ -275,14 +276,14 @@ class OpenCodeReader(StoreReader):
         return [str(self._path)] if may_exist(self._path) else []
 
     def transcript(self, run: Run) -> RunTranscript:
-        """Return the parts of a session."""
+        """Return the transcript of a session's parts."""
         return PartsTranscript(run.session_id, self._path, self._database)
 
     def close(self) -> None:
         self._database.close()
 
     def _read_changed_sessions(self, signature: Signature, end: float) -> None:
-        """Read the changed sessions, the youngest first, until a time."""
+        """Read the changed sessions until a time, the youngest first."""
         read, is_behind = dict[str, Session](), False
         try:
             with self._database.connect() as connection:
@@ -306,7 +307,6 @@ class OpenCodeReader(StoreReader):
         self.progress = Progress(0 if is_behind else size, size)
 
     def _fold_runs(self) -> dict[str, Run]:
-        """Return the runs of all sessions, and of their calls without a session, by key."""
         runs: dict[str, Run] = {}
         for name, row in self._rows.items():
             above = row.parent_id or ""
@@ -327,14 +327,12 @@ class OpenCodeReader(StoreReader):
             )
             for task in session.tasks.values():
                 # An open call may still get a session.
-                told = session.reported_ends.get(task.id) or (
-                    _LEFT_BEHIND if _is_left_behind(task, session, run) else None
-                )
-                if told and task.child not in self._rows:
+                status = session.ends.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
+                if status and task.child not in self._rows:
                     runs[task.id] = run_of(
                         NO_ACCOUNT,
                         task,
-                        told,
+                        status,
                         source=self.name,
                         session_id=task.child or task.id,
                         parent=name,
@@ -344,12 +342,12 @@ class OpenCodeReader(StoreReader):
 
 
 class Session(Account):
-    """The fold of all records of a session, as of one version of its row."""
+    """The account of one session, from all its records at one version of its row."""
 
     agent: str | None = None
-    last_answer = ""  # the last message that it wrote: its calls may be open, but none of an earlier message
+    last_answer = ""  # the id of the model's last message; calls of earlier messages are no longer open
     unread = 0  # unreadable records
-    uses_tools = False  # there is a call in its last answer
+    uses_tools = False  # whether the model's last message calls a tool
 
     def __init__(
         self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
@@ -357,8 +355,8 @@ class Session(Account):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, AgentCall] = {}  # by child the last call for it; calls without a child by their own ids
-        self.waits: list[tuple[float, str]] = []  # (since when, for what) it waits, if its open calls have no result
+        self.tasks: dict[str, AgentCall] = {}  # by the child's id, the last call for it; or by the call's own id
+        self.waits: list[tuple[float, str]] = []  # (since when, for what) the session waits
         self._fold(*records)
 
     @property
@@ -367,38 +365,38 @@ class Session(Account):
         return next((words for at, words in self.waits if now >= at), "")
 
     def _fold(self, messages: Sequence[Record], parts: Sequence[Record]) -> None:
-        inside = defaultdict[str, list[Record]](list)
+        parts_of = defaultdict[str, list[Record]](list)
         for part in parts:
-            inside[part.message_id].append(part)
+            parts_of[part.message_id].append(part)
         summaries = [message for message in messages if message.data.get("summary") is True]
         # A summary and the request for it are no part of the conversation.
-        aside = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
+        excluded = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
         for message in sorted(messages, key=lambda one: (_time_in(one.data, "created") or one.created, one.id)):
             at = _time_in(message.data, "created") or message.created
             self.updated_at = max(self.updated_at, at, message.updated)
             self.open.clear()
             is_user = message.data.get("role") == "user"
             self.unread += not message.data
-            if not is_user and message.id not in aside:
+            if not is_user and message.id not in excluded:
                 self.last_answer, self.uses_tools = message.id, False
                 self.waits.clear()
-            words = [said for part in inside[message.id] for said in self._add_part(part, message.id, at, is_user)]
+            words = [said for part in parts_of[message.id] for said in self._add_part(part, message.id, at, is_user)]
             if is_user:
                 self.agent = self.agent or text(message.data, "agent")
-                if message.id not in aside:
+                if message.id not in excluded:
                     self._add_prompt(self.keep("\n".join(words), at) if words else None, at)
             else:
                 self._add_usage(message.data)
-                if message.id not in aside:
+                if message.id not in excluded:
                     self._add_answer(message, words, at)
 
     def _add_prompt(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
-        # Further words of a human in a session of their own are not read.
+        # In a human's own session, only the first prompt is kept.
         asked = prompt if self.is_agent else None
         asker = StartedBy.PARENT if asked else StartedBy.PROGRAM
         if self.begun and self.begun.prompt is None and self.state in OPEN:
-            # Nobody asked for this round and it has no result: it may come from unreadable records.
+            # The last round has neither prompt nor result: it may come from unreadable records, and is replaced.
             self.begun = Turn(at, asked, asker)
         else:
             self.begin_round(at, asked, asker)
@@ -428,99 +426,97 @@ class Session(Account):
                 self.answer = self.keep_lazily(words[-1], completed)
 
     def _add_part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
-        """Fold in a part; return its texts that a person or a model wrote."""
-        data, told = part.data, list(entries(part.data, part.created, is_asked=is_asked))
+        """Take in a part. Return its texts that a person or a model wrote."""
+        data, said = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
-        for entry in told:
+        for entry in said:
             self.add_entry(entry)
         self.unread += not data
         if data.get("type") == "tool":
             self.uses_tools = True
-            self._add_tool_call(part, message_id, *told)
+            self._add_tool_call(part, message_id, *said)
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
-            # The program reports the end of a child in the background.
+            # The program reports the end of a background child.
             is_error = frame["state"] == "error"
-            self.reported_ends[frame["id"]] = (
-                _failed_status(frame["body"], at) if is_error else RunStatus(RunState.ENDED, ended_at=at)
-            )
-        return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
+            self.ends[frame["id"]] = _failure(frame["body"], at) if is_error else RunStatus(RunState.ENDED, ended_at=at)
+        return [entry.text for entry in said if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
 
     def _add_tool_call(self, part: Record, message_id: str, call: Entry, *results: Entry) -> None:
         state, given = nested(part.data, "state"), call.given
-        status, told = text(state, "status"), nested(state, "metadata")
-        if status == "running" and (waits := _describe_wait(call.tool, given, told)):
+        status, metadata = text(state, "status"), nested(state, "metadata")
+        if status == "running" and (waits := _describe_wait(call.tool, given, metadata)):
             self.waits.append((0.0 if call.tool == "question" else call.at + _PATIENCE, waits))
-        self.permits.extend(_make_permit(call, result, told) for result in results)
+        self.permits.extend(_make_permit(call, result, metadata) for result in results)
         if call.tool == "task":
             frame = _FRAME.match(string(state, "output"))
-            child = text(told, "sessionId") or (frame["id"] if frame else None)
+            child = text(metadata, "sessionId") or (frame["id"] if frame else None)
             self.tasks[child or part.id] = AgentCall(
                 part.id,
                 call.at,
                 prompt=self.keep(string(given, "prompt"), call.at),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
-                background=given.get("background") is True or told.get("background") is True,
+                background=given.get("background") is True or metadata.get("background") is True,
                 child=child,
                 waits_in=message_id if status in ("pending", "running") else "",
             )
             for result in results:
                 if result.ended is None:
-                    self.reported_ends[part.id] = _failed_status(result.text, result.at)
+                    self.ends[part.id] = _failure(result.text, result.at)
                 elif frame is None or frame["state"] != "running":
                     words = frame["body"] if frame else ""
                     said = self.keep(words, result.at) if words.strip() else None
-                    self.reported_ends[part.id] = RunStatus(RunState.ENDED, "", said, result.at)
+                    self.ends[part.id] = RunStatus(RunState.ENDED, "", said, result.at)
 
 
 def _status_of(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> RunStatus:
-    """Return a session's standing by its own last message, or, if that is not enough, by reports to its parent."""
+    """Return a session's status by its own last message. If this is not enough, use the reports to its parent."""
     own = RunStatus(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
-    # The program reports the end of a call in the background later.
-    told = parent.reported_ends.get(call.id) or parent.reported_ends.get(session.row.id)
-    if told and session.begun and (told.ended_at or 0.0) < session.begun.began_at:
+    # The end of a background call is reported later, by the session's id.
+    report = parent.ends.get(call.id) or parent.ends.get(session.row.id)
+    if report and session.begun and (report.ended_at or 0.0) < session.begun.began_at:
         # The report was about an earlier round.
-        told = None
-    if told is None and own.state is RunState.ENDED:
-        # A model that says "stop" beside a call is asked again.
+        report = None
+    if report is None and own.state is RunState.ENDED:
+        # If a model says "stop" and calls a tool, the program asks it again.
         return RunStatus(RunState.WORKING) if session.uses_tools else own
-    if told is None:
+    if report is None:
         return _LEFT_BEHIND if _is_left_behind(call, parent, above) else own
-    if own.state is RunState.ENDED and told.state is not RunState.FAILED:
-        return own._replace(said=own.said or told.said)
-    return told
+    if own.state is RunState.ENDED and report.state is not RunState.FAILED:
+        return own._replace(said=own.said or report.said)
+    return report
 
 
-def _failed_status(error: str, at: float) -> RunStatus:
+def _failure(error: str, at: float) -> RunStatus:
     state = RunState.CANCELED if error.startswith(_CANCELED) else RunState.FAILED
     return RunStatus(state, error.strip()[:_LONGEST] or "it failed", None, at)
 
 
 def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool:
-    """Tell whether nobody waits for a call's answer any more: its program was killed and its parent went on."""
+    """Tell whether nobody waits for a call's answer any more: the program was killed and the parent went on."""
     is_over = (above is not None and above.state not in OPEN) or call.waits_in != parent.last_answer
     return bool(call.waits_in) and is_over
 
 
-def _make_permit(call: Entry, result: Entry, told: Fields) -> Permit:
-    """Return the permit of a finished call; OpenCode does not record whether anybody was asked, and Kilo not where."""
-    is_refused = result.refused or told.get("dismissed") is True
-    # A call that began and failed, or was stopped while waiting, does not show it.
+def _make_permit(call: Entry, result: Entry, metadata: Fields) -> Permit:
+    """Return a finished call's permit. OpenCode does not record whether anybody was asked; Kilo does, but not where."""
+    is_refused = result.refused or metadata.get("dismissed") is True
+    # If a call failed after it began, or was stopped while waiting, nobody knows whether it was allowed.
     allowed = None if result.ended is None and not is_refused else not is_refused
-    is_rule = result.text.startswith(_RULE) or text(nested(told, "approval"), "source") not in (None, "manual")
+    is_rule = result.text.startswith(_RULE) or text(nested(metadata, "approval"), "source") not in (None, "manual")
     words = result.text.partition(_FEEDBACK)[2][:_LONGEST] if result.refused else ""
     by = Permitter.RULE if is_rule else Permitter.UNKNOWN
     return Permit(call.call, call.tool, "", allowed, by, result.at, words)
 
 
-def _describe_wait(tool: str, given: Fields, told: Fields) -> str:
-    """Return what a running call without a result waits for, "" if it may just be working."""
+def _describe_wait(tool: str, given: Fields, metadata: Fields) -> str:
+    """Return what a running call waits for, or "" if it may just be working."""
     if tool == "question":
         return question_text(given)
-    # As soon as it may begin, Kilo writes the approval into the metadata, and the shell its output.
-    if told or tool not in (*_AT_ONCE, "task"):
+    # Once a call may begin, its metadata has Kilo's approval or the shell's output.
+    if metadata or tool not in (*_AT_ONCE, "task"):
         return ""
     what = "" if tool == "task" else main_argument(tool, given)
     return f"a permission, it seems: {tool} {what}".rstrip()
@@ -531,15 +527,15 @@ def _time_in(fields: Fields, key: str) -> float:
 
 
 def _error_in(data: Fields) -> str:
-    """Return why a message failed, in the program's words; "" if it did not."""
+    """Return the program's words for a message's error, or "" if there is none."""
     error = nested(data, "error")
     words = text(nested(error, "data"), "message") or text(error, "name")
     return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """Yield the entries of a part in order, for a call also its result. `at` is when the part was made, in epoch
-    seconds. `is_asked`: the message is a human's, or the parent's."""
+    """Yield the entries of a part in order; a call is followed by its result. `at` is when the part was made, in epoch
+    seconds. If `is_asked`, the message is from a human or the parent."""
     words = string(part, "text")
     match part.get("type"):
         case "text" if words.strip():
@@ -559,10 +555,10 @@ def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
     yield Entry(at, EntryKind.CALL, "", call, string(part, "tool"), nested(state, "input"))
     if status not in _OVER:
         return
-    told, error = nested(state, "metadata"), string(state, "error")
-    words, code = error or string(state, "output"), integer(told, "exit")
+    metadata, error = nested(state, "metadata"), string(state, "error")
+    words, code = error or string(state, "output"), int_at(metadata, "exit")
     ended = (
-        CommandEnd(code, text(told, "output") or words, told.get("truncated") is True)
+        CommandEnd(code, text(metadata, "output") or words, metadata.get("truncated") is True)
         if status == "completed"
         else None
     )
@@ -573,7 +569,7 @@ def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
 
 
 class PartsTranscript(WholeTranscript):
-    """The current parts of a session, in the order of first writing."""
+    """The current parts of a session, in the order in which they were first written."""
 
     def __init__(self, session: str, path: Path, database: ForeignDatabase):
         super().__init__(path)

@@ -1,4 +1,4 @@
-"""A recording played again: a source that emits its events at their times, with long waits shortened."""
+"""A source that plays a recording: it emits the events at their recorded times, with long waits shortened."""
 
 import time
 from bisect import bisect_right
@@ -22,7 +22,7 @@ REPLAY = Health("replay", "A recording is played, nothing is watched")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a playback: after event `number` of `count`, at a recorded time in epoch seconds."""
+    """The position of a playback: after event `number` of `count`. `at` is the recorded time in epoch seconds."""
 
     number: int
     count: int
@@ -32,7 +32,7 @@ class Position:
 
 
 class Playback(BackgroundThread[Batch], Source):
-    """Plays events in their order, from its start; any thread may call it. Raises ValueError if there are none."""
+    """Plays recorded events in order. Any thread may call its methods. Without any event, it raises ValueError."""
 
     thread_name = "agentwatch-playback"
 
@@ -53,10 +53,10 @@ class Playback(BackgroundThread[Batch], Source):
         self._events = tuple(one for one in events if isinstance(one, PLAYED))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
-        # A file may be found that was written long before the last one: the clock stands still then.
+        # An event may be older than the event before it. The clock then stands still.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
-        # The due time of each event, in seconds from the first one at speed 1.
+        # When each event is to be emitted, in seconds after the first event, at speed 1.
         self._due = list(accumulate(waits, initial=0.0))
         self._text_of = text_of
         self._monotonic = monotonic
@@ -66,7 +66,7 @@ class Playback(BackgroundThread[Batch], Source):
     # The source
 
     def start(self, emit: Callable[[Batch], None]) -> None:
-        """Begin to play; `emit` is called in the thread of the playback."""
+        """Begin to play. The thread of the playback calls `emit`."""
         self._since = self._monotonic()
         super().start(emit)
 
@@ -79,12 +79,12 @@ class Playback(BackgroundThread[Batch], Source):
     # The operator
 
     def clock(self) -> float:
-        """Return the recorded time in epoch seconds; it passes while the recording plays, at the same speed."""
+        """Return the recorded time in epoch seconds. The time passes at the speed of the playback."""
         return self.position.at
 
     @property
-    def place(self) -> Health:
-        """The health of the source, different after each move of the operator, so that the next batch is emitted."""
+    def health(self) -> Health:
+        """The health of the source. Each move of the operator changes its text, so that the next batch is emitted."""
         return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
 
     @property
@@ -98,14 +98,14 @@ class Playback(BackgroundThread[Batch], Source):
             return Position(self._number, len(self._events), at, self._speed, self._playing)
 
     def toggle_playing(self) -> None:
-        """Play or pause; at the end, start over."""
+        """Play or pause. At the end, play from the beginning again."""
         with self._change_position():
             if not self._playing and self._number == len(self._events):
                 self._go_to(1)
             self._playing = not self._playing
 
     def step(self, by: int) -> None:
-        """Pause, and move by a number of events, back if negative."""
+        """Pause, and move forward by a number of events, or back if the number is negative."""
         with self._change_position():
             self._playing = False
             self._go_to(self._number + by)
@@ -116,13 +116,13 @@ class Playback(BackgroundThread[Batch], Source):
             self._go_to(number)
 
     def change_speed(self, factor: float) -> None:
-        """Play faster or slower from now on, within bounds."""
+        """Multiply the speed by a factor, within bounds."""
         with self._change_position():
             self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
 
     @contextmanager
     def _change_position(self) -> Iterator[None]:
-        """Hold the lock at the current position, and wake the thread afterwards."""
+        """Hold the lock while the caller changes the position, and wake the thread afterwards."""
         with self._news:
             self._advance()
             yield
@@ -131,7 +131,6 @@ class Playback(BackgroundThread[Batch], Source):
     # With the lock held
 
     def _advance(self) -> None:
-        """Bring the position up to date."""
         now = self._monotonic()
         passed, self._since = now - self._since, now
         if self._playing:
@@ -157,10 +156,10 @@ class Playback(BackgroundThread[Batch], Source):
                     self._advance()
                 if self._stopped:
                     return
-                number, moves, place = self._number, self._moves, self.place
+                number, moves, health = self._number, self._moves, self.health
             try:
                 is_back = number < shown
-                emit(Batch(self._events[0 if is_back else shown : number], place, starts_over=is_back))
-            except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
+                emit(Batch(self._events[0 if is_back else shown : number], health, starts_over=is_back))
+            except RuntimeError:  # the receiver's event loop is closed, so nobody listens any more
                 return
             shown = number

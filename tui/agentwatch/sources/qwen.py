@@ -1,7 +1,7 @@
 """The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
 
-A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. The state of
-an agent is in its description at once, but its parent is told only when all agents of its message have ended."""
+A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. An agent's
+description shows its state at once. Its parent is told only when all agents of the message have ended."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,16 @@ from agentwatch.sources.sessions.store import AgentsReader
 _BY_HUMAN = "[Operation Cancelled]"
 _COMMAND = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
-)  # the output of a command stands between two of the lines about it
+)  # the report on a command, with its output between other lines
 _REFUSED = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
 )  # the beginnings of results of calls that nobody allowed, whatever their status
-_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # a call that had begun
+_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # the result of a call that was stopped after it had begun
 
 
 class Chat(Account):
-    """The state of one file after the lines that were folded in."""
+    """The account of the agent of one file, or of the session."""
 
     question_tools = ("ask_user_question",)
 
@@ -44,8 +44,8 @@ class Chat(Account):
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
-        told = list(entries(fields))
-        for entry in told:
+        said = list(entries(fields))
+        for entry in said:
             if entry.kind is EntryKind.RESULT:
                 self._add_result(entry, nested(fields, "toolCallResult"))
             self.add_entry(entry)
@@ -53,7 +53,7 @@ class Chat(Account):
             case "user":
                 self._add_prompt(fields, at)
             case "assistant":
-                self._add_answer(fields, told, at)
+                self._add_answer(fields, said, at)
             case "system":
                 # Nothing else records that a signal interrupted the call.
                 event = nested(fields, "systemPayload", "uiEvent")
@@ -77,16 +77,16 @@ class Chat(Account):
         self.round_at, self.prompted_at = at, self.prompted_at if by_program else at
         self.resume(at)
 
-    def _add_answer(self, fields: Fields, told: Sequence[Entry], at: float) -> None:
+    def _add_answer(self, fields: Fields, said: Sequence[Entry], at: float) -> None:
         self.resume(at)
         self.tokens += sum_of(nested(fields, "usageMetadata"), "totalTokenCount", without="cachedContentTokenCount")
         self.model = text(fields, "model") or self.model
-        calls = [entry for entry in told if entry.kind is EntryKind.CALL]
+        calls = [entry for entry in said if entry.kind is EntryKind.CALL]
         for entry in calls:
             if entry.tool == "agent":
                 self.record_call(entry, string(entry.given, "prompt"))
         words = message_text(fields)
-        # A record of an agent's calls may follow; its description says when it is over.
+        # A record with calls of the agent may follow. The agent's description says when the agent has ended.
         if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.keep_lazily(words, at) if words.strip() else None
@@ -99,14 +99,14 @@ class Chat(Account):
         call = self.calls.get(entry.call)
         if call and status == "background":
             call.background = True
-        elif call and entry.call not in self.reported_ends:
-            # An agent that was interrupted while answering reports that as a failure.
+        elif call and entry.call not in self.ends:
+            # An agent that was interrupted while it answered reports a failure.
             status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
             said = entry.text if status == "completed" and entry.text.strip() else None
             self.record_end(call.id, status, first_line(entry.text), said, entry.at)
 
     def _cancel_turn(self, name: str, at: float, words: str) -> None:
-        """Record that a human, or a signal, has ended the turn inside a call."""
+        """Record that a human, or a signal, ended the turn in the middle of a call."""
         if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
@@ -114,13 +114,13 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """Yield the entries of a record, in its order."""
+    """Yield the entries of a record, in order."""
     at = time_at(fields) or 0.0
     match fields.get("type"):
         case "user" if words := message_text(fields):
-            told = read_notification(words) if "subtype" in fields else None
+            notice = read_notification(words) if "subtype" in fields else None
             kind = EntryKind.NOTE if "subtype" in fields else EntryKind.PROMPT
-            yield Entry(at, kind, told.full_text if told else words)
+            yield Entry(at, kind, notice.full_text if notice else words)
         case "assistant":
             for part in _parts_of(fields):
                 if (said := text(part, "text")) is not None:
@@ -132,18 +132,20 @@ def entries(fields: Fields) -> Iterator[Entry]:
             for part in _parts_of(fields):
                 answer = nested(part, "functionResponse")
                 response = nested(answer, "response")
-                came = text(response, "error") or string(response, "output")
-                refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
+                output = text(response, "error") or string(response, "output")
+                refused = _REFUSED.match(output) is not None or (
+                    status == "cancelled" and not output.startswith(_STOPPED)
+                )
                 failed = refused or status in ("cancelled", "error") or "error" in response
-                ran = None if refused else _COMMAND.search(came)
+                ran = None if refused else _COMMAND.search(output)
                 ended = CommandEnd(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
                 yield Entry(
-                    at, EntryKind.RESULT, came, string(answer, "id"), failed=failed, refused=refused, ended=ended
+                    at, EntryKind.RESULT, output, string(answer, "id"), failed=failed, refused=refused, ended=ended
                 )
 
 
 def message_text(fields: Fields) -> str:
-    """Return the words of a message, without thoughts."""
+    """Return the text of a message, without the model's thoughts."""
     parts = (part for part in _parts_of(fields) if part.get("thought") is not True)
     return "\n".join(words for part in parts if (words := text(part, "text")))
 
@@ -153,8 +155,8 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
 
 
 class QwenReader(AgentsReader):
-    """Reads Qwen Code's store; `home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is
-    `agent-<id>.meta.json`."""
+    """Reads Qwen Code's store. `home` is `$QWEN_RUNTIME_DIR`, or `$QWEN_HOME`, or `~/.qwen`. An agent's description is
+    in `agent-<id>.meta.json`."""
 
     name = "qwen-code"
     entries = staticmethod(entries)
@@ -165,23 +167,23 @@ class QwenReader(AgentsReader):
     )
     directories = r"chats|subagents(?:/[^/]+)?"
 
-    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
-        """Return the standing by the description, else by the parent's information, else by the chat."""
-        reports = bond.reports
-        told = reports[-1] if reports else RunStatus(account.state)
-        written, status = time_at(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
+    def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
+        """Return the status by the agent's description, or by reports to the parent, or by the agent's chat."""
+        reports = link.reports
+        last = reports[-1] if reports else RunStatus(account.state)
+        written, status = time_at(link.meta, "lastUpdatedAt"), string(link.meta, "status")
         state = None if written is not None and written < account.round_at else ENDINGS.get(status)
-        if reports and (state is None or (told.state is RunState.CANCELED and state is not RunState.ENDED)):
-            state, reason = told.state, told.reason
+        if reports and (state is None or (last.state is RunState.CANCELED and state is not RunState.ENDED)):
+            state, reason = last.state, last.reason
         elif state is not None:
-            reason = "" if state is RunState.ENDED else told.reason or status
-        elif bond.call.at is not None and bond.asker.prompted_at > bond.call.at and not bond.call.background:
+            reason = "" if state is RunState.ENDED else last.reason or status
+        elif link.call.at is not None and link.asker.prompted_at > link.call.at and not link.call.background:
             # A human went on with the session before there was an answer, so the program was killed meanwhile.
             state, reason = RunState.FAILED, LEFT_BEHIND
         elif status and account.started_at is not None:
             return RunStatus(RunState.WORKING)
         else:
             return account
-        # The parent's copy lacks its last line break.
-        ended_at = written or told.ended_at or account.ended_at or account.updated_at
-        return RunStatus(state, reason, account.said or told.said, ended_at)
+        # The agent's own answer is preferred, because the parent's copy lacks the last line break.
+        ended_at = written or last.ended_at or account.ended_at or account.updated_at
+        return RunStatus(state, reason, account.said or last.said, ended_at)

@@ -1,9 +1,9 @@
 """The reader of Roo Code, its derived extensions, and their command lines, based on public sources and files, untested.
 
-`tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status},
-`ui_messages.json` beside it a list of {ts, type: ask | say, ask?, say?, text?, partial?}: the first is the prompt, a
-`newTask` hands on work, a `completion_result` hands it back. Times are in milliseconds. Both files are replaced, and
-read again, as a whole."""
+`tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status}.
+`ui_messages.json` in the same place is a list of {ts, type: ask | say, ask?, say?, text?, partial?}. The first message
+is the prompt. `newTask` hands on work, and `completion_result` hands it back. Times are in milliseconds. Both files are
+replaced as a whole, and read again as a whole."""
 
 import errno
 import os
@@ -45,7 +45,7 @@ _WAITING = {
     "mistake_limit_reached": "help after too many mistakes",
     "auto_approval_max_req_reached": "leave to go on",
 }
-_RESUMED = ("resume_task", "resume_completed_task")  # asked when a task is only looked at again
+_RESUMED = ("resume_task", "resume_completed_task")  # messages of a task that was only opened again
 _SAID = {
     "text": EntryKind.WORDS,
     "completion_result": EntryKind.WORDS,
@@ -53,12 +53,12 @@ _SAID = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # tools without an object of their own
+_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # tools whose messages do not name them
 
 
 class _Task(NamedTuple):
-    """The last reading of a task's directory: its run, and the reason if the directory or a file in it is unreadable.
-    `run` is None for a task of another workspace or without an item."""
+    """A task's directory as it was last read. `run` is None for a task of another workspace, or without a history item.
+    `refusal` is the reason if something in the directory is unreadable."""
 
     stamps: tuple[Fingerprint | None, ...] = ()
     run: Run | None = None
@@ -66,7 +66,7 @@ class _Task(NamedTuple):
 
 
 class RooReader(StoreReader):
-    """Implements SessionReader; `storage` is a directory with `tasks/`, None for those of all editors."""
+    """Reads the tasks of one workspace, below `storage` or in all editors. Implements SessionReader."""
 
     name = "roo"
     progress = Progress(0, 0)
@@ -81,12 +81,12 @@ class RooReader(StoreReader):
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
-        """The first directory or file that cannot be read."""
+        """The first directory or file that cannot be read, with the reason."""
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
-        """Return the tasks that have changed."""
+        """Return the runs of tasks that have changed."""
         self._storages = [self._storage] if self._storage is not None else find_roo_storages(user_home())
         self._refused = {}
         paths = [path for storage in self._storages for path in self._task_paths(storage / "tasks")]
@@ -115,7 +115,7 @@ class RooReader(StoreReader):
             return [path for path in self._tasks if path.parent == place]
 
     def _read_task(self, path: Path, before: _Task) -> _Task:
-        """Read a task; a half-written file, from an editor that does not replace it at once, changes nothing."""
+        """Read a task. A half-written file changes nothing, because some editors do not replace it at once."""
         stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
@@ -134,13 +134,13 @@ class RooReader(StoreReader):
 
 
 class MessagesTranscript(WholeTranscript):
-    """The messages of a task, in a file that is replaced as a whole; half of it is not yet valid."""
+    """The messages of a task, in a file that is replaced as a whole. A half-written file is not valid."""
 
     def stamp(self) -> object:
         return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Raise OSError: the store does not record how commands ended."""
+        """Raise OSError, because the store does not record how commands ended."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:
@@ -148,7 +148,7 @@ class MessagesTranscript(WholeTranscript):
 
 
 def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
-    """Return the run of a task, from its history item and any document with its messages."""
+    """Return the run of a task, from its history item and the content of its file of messages."""
     messages, task = _as_messages(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
@@ -159,12 +159,12 @@ def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
     task.touch(at)
     task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
-    # A task that was not handed on may have no status: then its last message shows its state.
+    # A task that nobody handed on may have no status. Its last message then shows its state.
     state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
     if state is RunState.WORKING and task.reason and status != "delegated":
         state = RunState.CANCELED
     if is_over and state is not RunState.ENDED:
-        # The result was not accepted.
+        # The human did not accept the result.
         task.begin_round(task.ended_at or at)
     reason = task.reason or status or "" if state is RunState.CANCELED else ""
     run = run_of(
@@ -182,7 +182,7 @@ def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 
 def _add_message(task: Account, message: Fields) -> None:
-    """Fold in a message; a request to the model that a human interrupted is the reason until the next request."""
+    """Take in a message. If a human interrupted a request to the model, this is the reason until the next request."""
     at, say, words = _time_of(message), message.get("say"), string(message, "text")
     inside = object_in(words)
     if task.begun is None:
@@ -202,7 +202,7 @@ def _add_message(task: Account, message: Fields) -> None:
 
 
 def _describe_wait(last: Fields) -> str:
-    """Return in words what a task needs from a human, by its last message; "" for nothing."""
+    """Return in words what a task needs from a human, by its last message, or "" if it needs nothing."""
     what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
@@ -212,7 +212,6 @@ def _describe_wait(last: Fields) -> str:
 
 
 def _as_messages(value: object) -> list[Fields]:
-    """Return the list of messages in a document."""
     return [as_object(message) for message in value] if isinstance(value, list) else []
 
 
@@ -221,8 +220,8 @@ def _time_of(fields: Fields) -> float:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield (number of a message, its entries); a call is over once another message follows it. The store has results
-    only of commands and MCP servers, and does not record whether a human refused a call."""
+    """Yield the number of each message, with its entries. A call is over once another message follows. The store has
+    results only of commands and MCP servers. It does not record whether a human refused a call."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _make_entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]
@@ -246,8 +245,5 @@ def _make_entry(message: Fields, *, is_first: bool) -> Entry | None:
         if tool == "newTask":
             given["prompt"] = given.pop("content", "")
     elif ask == "use_mcp_server":
-        tool, given = (
-            f"mcp__{fields.get('serverName')}__{fields.get('toolName')}",
-            object_in(text(fields, "arguments")),
-        )
+        tool, given = f"mcp__{fields.get('serverName')}__{fields.get('toolName')}", object_in(text(fields, "arguments"))
     return Entry(at, EntryKind.CALL, "", "call", tool, given) if tool is not None else None

@@ -1,8 +1,7 @@
-"""The work trees of a git repository, read without running git, because git runs programs that its configuration names.
+"""Finds the work trees of a git repository without running git, because git runs programs that its configuration names.
 
-Each work tree has a `.git` file that names its directory in the repository's `.git/worktrees`, and a file there names
-the work tree. Only if both agree does it count: a foreign file alone leads nowhere.
-"""
+Each work tree has a `.git` file that names a directory in the repository's `.git/worktrees`. A file in that directory
+names the work tree. A work tree counts only if both files agree, so one forged file has no effect."""
 
 import os
 from contextlib import suppress
@@ -11,32 +10,32 @@ from pathlib import Path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SMALL = 64 * 1024
-_MOST = 200  # work trees of one repository that are looked at
+_MOST = 200  # the most work trees of one repository that are read
 
 
 class NoRepositoryError(Exception):
-    """There is no readable repository; the message is the reason."""
+    """No git repository can be read here; the message gives the reason."""
 
 
 def find_git_directories(top: str) -> tuple[str, str]:
-    """Return a work tree's git directory and the shared one, as real paths. Raise FileNotFoundError if there is no
-    `.git`, NoRepositoryError if it cannot be followed."""
-    mark = f"{top.rstrip('/')}/.git"
-    if not os.path.lexists(mark):
-        raise FileNotFoundError(mark)
-    if not os.path.islink(mark) and os.path.isdir(mark) and read_git_file(mark, "commondir") is None:
-        return mark, mark
+    """Return a work tree's own git directory and the repository's shared one, as real paths. Raise FileNotFoundError if
+    there is no `.git`, and NoRepositoryError if `.git` cannot be followed."""
+    git_file = f"{top.rstrip('/')}/.git"
+    if not os.path.lexists(git_file):
+        raise FileNotFoundError(git_file)
+    if not os.path.islink(git_file) and os.path.isdir(git_file) and read_git_file(git_file, "commondir") is None:
+        return git_file, git_file
     kind, _, target = (read_git_file(top, ".git") or "").partition(":")
     git = _resolve(top, target)
-    # A linked work tree is named back; any other file may point wherever its writer liked.
+    # The directory of a real work tree names the work tree in return. Any other file may point anywhere.
     back, shared = read_git_file(git, "gitdir"), read_git_file(git, "commondir")
-    if kind != "gitdir" or back is None or shared is None or _resolve(git, back) != mark:
+    if kind != "gitdir" or back is None or shared is None or _resolve(git, back) != git_file:
         raise NoRepositoryError(".git is no git directory of its own, nor the file of a work tree: it is not followed")
     return git, _resolve(git, shared)
 
 
 def read_git_file(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
-    """Return the text of a small file of git's, None if it is missing or may not be read."""
+    """Return the text of a small file in a git directory, or None if it is missing or may not be read."""
     try:
         text = read_file(directory, name, max_bytes).text
     except (FileRefusedError, FileNotFoundError):
@@ -45,7 +44,7 @@ def read_git_file(directory: str, name: str, max_bytes: int = _SMALL) -> str | N
 
 
 def find_other_worktrees(workspace: str) -> dict[str, str]:
-    """Return the other work trees of the workspace's repository, with their git directories; all are real paths."""
+    """Return the other work trees of the workspace's repository, each with its git directory. All are real paths."""
     known: dict[str, str] = {}
     with suppress(OSError, NoRepositoryError):
         common = find_git_directories(workspace)[1]
@@ -61,28 +60,28 @@ def find_other_worktrees(workspace: str) -> dict[str, str]:
 
 
 def find_ready_worktrees(workspace: Path) -> list[Path]:
-    """Return the other work trees, without those still being checked out, which would look like agents' work."""
+    """Return the other work trees, without those that git still checks out: their new files are not agents' work."""
     others = find_other_worktrees(str(workspace)).items()
     return [Path(top) for top, own in others if not (read_git_file(own, "locked") or "").startswith("initializing")]
 
 
 def worktree_made_at(workspace: str) -> float | None:
-    """Return when a linked work tree (a real path) was made, in epoch seconds; None for any other place. Files that git
-    checked out there are no work of its agents."""
+    """Return when a linked work tree was made, in epoch seconds. Return None for any other directory. Files that git
+    checked out at that time are not agents' work. `workspace` is a real path."""
     with suppress(OSError, NoRepositoryError):
         git, common = find_git_directories(workspace)
-        # Written once, even if the work tree is moved.
+        # git writes this file only once, even if the work tree is moved later.
         return None if git == common else os.lstat(f"{git}/commondir").st_mtime
     return None
 
 
 def is_other_worktree(workspace: str, directory: str) -> bool:
-    """Tell whether a directory is another work tree of the workspace's repository; both are real paths."""
+    """Tell whether a directory is another work tree of the workspace's repository. Both are real paths."""
     return os.path.isfile(f"{directory}/.git") and directory in find_other_worktrees(workspace)
 
 
 def lies_in_other_worktree(workspace: str, directory: str) -> bool:
-    """Tell whether a directory (a real path) in the workspace lies in another work tree of its repository."""
+    """Tell whether a directory in the workspace lies in another work tree of the repository. Both are real paths."""
     below = (place for place in find_other_worktrees(workspace) if place.startswith(f"{workspace.rstrip('/')}/"))
     return any(f"{directory}/".startswith(f"{place}/") for place in below)
 

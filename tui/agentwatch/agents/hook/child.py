@@ -1,6 +1,6 @@
-"""Answers the hooks of Claude Code about a child that is about to stop or has come back to its parent.
+"""Answers the hooks of Claude Code about a child that is about to stop or has returned to its parent.
 
-A child that failed or breaks its contract is left to `held`, a separate module because it is slow to load.
+The module `held` handles a child that failed or breaks its contract. It is apart because it is slow to load.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from agentwatch.sources.sessions.reader import message
 
 HookAnswer = dict[str, Any]
 
-# States in which a child must not stop before the operator has decided.
+# In these states a child must not stop before the operator has decided.
 BAD = (State.INVALID, State.FAILED, State.BLOCKED)
 
 _LOOKS = 20
-_PAUSE_SECONDS = 0.05  # a transcript becomes readable up to half a second after its agent has begun
+_PAUSE_SECONDS = 0.05  # the pause between two attempts to read a transcript, which may appear half a second late
 
 _HEAD = 4 * 1024 * 1024  # the first bytes of a transcript, in which the prompt must be
 
@@ -38,18 +38,18 @@ _LAUNCHED = "async_launched"
 
 
 def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:
-    """Return the answer to a child about to stop (SubagentStop; may block a few seconds longer than `hook_wait`), or to
-    a parent whose child has just come back (PostToolUse of Task and Agent)."""
+    """Return the answer to a hook of a child that is about to stop, or of a parent whose child has just returned.
+    May block for a few seconds more than `hook_wait`."""
     stops, child = call.event == "SubagentStop", child_of(call)
     if not child:
         return {}
-    child = child.with_file(workspace, settings)
-    row = latest_sent_back(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
-    if row or child.state(settings) in BAD:
+    child = child.with_written_return(workspace, settings)
+    sent_back = latest_sent_back(workspace, child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    if sent_back or child.state(settings) in BAD:
         from agentwatch.agents.hook.held import hold_child, tell_parent
 
         if stops:
-            return hold_child(call, child, row, workspace, settings)
+            return hold_child(call, child, sent_back, workspace, settings)
         return tell_parent(call, child, workspace, settings)
     if stops:
         add_entry(workspace, JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
@@ -57,12 +57,10 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
 
 
 class Child(NamedTuple):
-    """A child agent. `task_id` comes from the packet in its prompt, else it is the agent's id. Texts are foreign and
-    unsanitised.
+    """A child agent. Its `task_id` is that of the packet in its prompt, or the id of the agent. Texts are untrusted.
 
-    `attempt` is the execution that has just ended, as the tree will know it. A decision may name any of the `digests`:
-    of its return trimmed, as in the last message, or untrimmed, as in the transcript; (None,) if there is no return.
-    `began` is in epoch seconds.
+    `attempt` is the execution that has just ended. `digests` are those of the return, with and without blanks around
+    it: a decision may name any of them. They are (None,) if there is no return. `began` is in epoch seconds.
     """
 
     task_id: str
@@ -73,14 +71,14 @@ class Child(NamedTuple):
     began: float | None = None
 
     def state(self, settings: Settings) -> State:
-        """Return the child's state, as the tree would judge it."""
+        """Return the state of the child, judged as in the tree."""
         return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
 
-    def with_file(self, workspace: Path, settings: Settings) -> Child:
+    def with_written_return(self, workspace: Path, settings: Settings) -> Child:
         """Return the child with the return that it wrote to a file, if any, in place of its last message.
 
-        If the start of the child is unknown, the file may belong to an earlier attempt: a return in the last message
-        then takes precedence. Session stores are not read, as they may be large.
+        If it is unknown when the child began, the file may be of an earlier attempt. Then the last message counts if it
+        is a return. Session stores are not read, because they may be large.
         """
         if not self.attempt.packet:
             return self
@@ -91,7 +89,7 @@ class Child(NamedTuple):
         written = task.latest.returned if task else None
         if not written or written.stored or (self.began is not None and written.at < self.began):
             return self
-        # The child's last message is newer than a file that still says that the work goes on.
+        # A file that says that the work goes on is older than the last message.
         is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
         if self.attempt.returned and (self.began is None or is_early):
             return self
@@ -99,8 +97,8 @@ class Child(NamedTuple):
 
 
 def child_of(call: HookCall) -> Child | None:
-    """Return the child that stops or has returned; None if there is none or it was only launched. May block a second
-    until the transcript of a stopping child can be read."""
+    """Return the child that stops or has returned. Return None if there is none, or if it was only launched.
+    May block for a second until the transcript can be read."""
     if call.event == "SubagentStop":
         transcript = _read_transcript(call.agent_transcript)
         child = _build_child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
@@ -140,7 +138,7 @@ def _build_child(
 
 
 def _read_transcript(path: str | None) -> Transcript:
-    """Read an agent's transcript up to its prompt, trying again for a second until that can be read."""
+    """Read an agent's transcript up to its prompt. Try again for a second until the prompt is there."""
     transcript = Transcript(message, is_agent=True)
     for _ in range(_LOOKS if path else 0):
         with suppress(OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Holds a child that failed, breaks its contract or was sent back until the operator has decided, within limits.
+"""Holds a child that failed or breaks its contract until the operator has decided, but not for ever.
 
-Its parent is told the decision, or to wait for one. Texts for the terminal are sanitised to one line; texts for a model
-keep their lines.
+Its parent learns the decision, or that it has to wait for one. Texts for the terminal are one safe line. Texts for a
+language model keep their lines.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.reader import Found, Question, Reader, do_now
+from agentwatch.decisions.reader import LookupResult, Question, Reader, instruction
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import RESUMING, Action, Stage
 from agentwatch.delegation.task import State
@@ -26,9 +26,9 @@ from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quote_text
 
 READER = "hook-claude"
-MOST = 8  # after a child was sent back so often in a row, the program lets it go whatever a hook says
+MOST = 8  # after a child was sent back so often in a row, Claude Code lets it go in any case
 
-# Short, because the child may be told this several times, and each word and each answer costs.
+# Short, because the child may read this several times, and each word costs.
 HOLD = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
 
 _MEND = "its return format"
@@ -40,25 +40,24 @@ _END = "Then end with a return that keeps the return-format contract, and nothin
 
 
 class _Case(NamedTuple):
-    """One call of the hook about a child; `row` lists the times it was sent back in a row before."""
+    """One call of the hook about a child. `sent_back` lists the latest calls that sent it back, newest first."""
 
     call: HookCall
     child: Child
-    row: list[JournalEntry]
+    sent_back: list[JournalEntry]
     asker: Reader
     workspace: Path
 
-    def find(self, seconds: float) -> tuple[Found, str]:
-        """Return the decision about exactly the return of this child, and, if none can be verified, why.
+    def find_decision(self, seconds: float) -> tuple[LookupResult, str]:
+        """Wait for the decision about exactly this return of the child. Also return why none can be read, or "".
 
-        A decision about a return for which the child was held counts as well: the operator may have decided meanwhile,
-        and the child was told to change nothing. A decision that the child has already carried out does not count, even
-        if the words of the return are the same.
+        A decision about a return for which the child was held counts as well, because the child was told to change
+        nothing. A decision that the child has already carried out does not count, even for an equal return.
         """
         child = self.child
         before = entries_of(self.workspace, child.session_id, child.agent_id)
         done = frozenset(one.decision_id for one in before if one.did == SENT_BACK and one.decision_id)
-        held = takewhile(lambda entry: entry.kind == _HELD, self.row)
+        held = takewhile(lambda entry: entry.kind == _HELD, self.sent_back)
         digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
         program = child.attempt.run.source if child.attempt.run else ""
         since = child.attempt.number
@@ -66,12 +65,12 @@ class _Case(NamedTuple):
         try:
             return self.asker.wait(question, seconds), ""
         except KeyProblemError as error:
-            # The configured public key is not a valid key: go on as if there were no decision.
-            return Found(""), f"no decision can be read: {error}"
+            # The configured public key is invalid, so go on as if there were no decision.
+            return LookupResult(""), f"no decision can be read: {error}"
 
-    def answer(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
-        """Record what is done with the child, and return the answer. A `reason` is read by the child and makes it
-        continue; `why` is read by the human, "" if there is nothing to tell."""
+    def conclude(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
+        """Record in the journal what happens to the child, and return the answer of the hook.
+        A `reason` makes the child continue, and the child reads it. `why` is for the human, and may be ""."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
@@ -82,23 +81,23 @@ class _Case(NamedTuple):
 
 
 def hold_child(
-    call: HookCall, child: Child, row: list[JournalEntry], workspace: Path, settings: Settings
+    call: HookCall, child: Child, sent_back: list[JournalEntry], workspace: Path, settings: Settings
 ) -> HookAnswer:
-    """Return the answer to a child that stops; `row` lists the times it was sent back in a row. May block for
-    `hook_wait` seconds."""
+    """Return the answer to a child that stops. `sent_back` lists the latest calls that sent the child back.
+    May block for `hook_wait` seconds."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
-    if row and row[0].decision_id:
-        with suppress(KeyProblemError):  # reported below, when `find` looks for a decision
-            before = asker.find(Question(None, decision_id=row[0].decision_id))
-            asker.mark(before, "the child answered again", Stage.ACTED)
-    case = _Case(call, child, row, asker, workspace)
+    if sent_back and sent_back[0].decision_id:
+        with suppress(KeyProblemError):  # `find_decision` reports it below
+            before = asker.find(Question(None, decision_id=sent_back[0].decision_id))
+            asker.write_receipt(before, "the child answered again", Stage.ACTED)
+    case = _Case(call, child, sent_back, asker, workspace)
     state = child.state(settings)
     if state not in BAD:
-        return case.answer(LET_GO, "", "")
-    if len(row) >= MOST:
-        return case.answer(LET_GO, _LIMIT, f"it was sent back {MOST} times in a row, and is no better")
+        return case.conclude(LET_GO, "", "")
+    if len(sent_back) >= MOST:
+        return case.conclude(LET_GO, _LIMIT, f"it was sent back {MOST} times in a row, and is no better")
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
-    found, why = case.find(settings.hook_wait if waits else 0.0)
+    found, why = case.find_decision(settings.hook_wait if waits else 0.0)
     if found.record:
         if answer := _carry_out_decision(case, found, found.record):
             return answer
@@ -111,53 +110,53 @@ def hold_child(
     failed = "it says that it failed or is blocked"
     if state is State.INVALID:
         failed = "its return breaks its contract"
-        if settings.hook_corrects and not any(one.kind == _MEND for one in row):
-            return case.answer(SENT_BACK, _MEND, failed, reason=correction_words(child))
+        if settings.hook_corrects and not any(one.kind == _MEND for one in sent_back):
+            return case.conclude(SENT_BACK, _MEND, failed, reason=correction_words(child))
     if settings.hook_undecided == "hold" and waits and not found.record:
-        return case.answer(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
-    return case.answer(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
+        return case.conclude(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
+    return case.conclude(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
 
 
 def tell_parent(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
-    """Return the answer to the parent of a child in a bad state, which the parent reads beside the child's return."""
+    """Return the answer to the parent of a child in a bad state. The parent reads it together with the return."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, workspace), child.state(settings)
-    found, trouble = case.find(0.0)
+    found, trouble = case.find_decision(0.0)
     if record := found.record:
-        asker.mark(found, f"{READER}, session {child.session_id}"[:200])
-        told = decision_words(record, asker.hand_out(record), workspace)
-        case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
+        asker.write_receipt(found, f"{READER}, session {child.session_id}"[:200])
+        words = decision_words(record, asker.write_handoff(record), workspace)
+        case.conclude(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
     else:
-        told = waiting_words(child.task_id, state, workspace)
-        case.answer(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}")
-    return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": told}}
+        words = waiting_words(child.task_id, state, workspace)
+        case.conclude(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}")
+    return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": words}}
 
 
-def _carry_out_decision(case: _Case, found: Found, record: Record) -> HookAnswer | None:
-    """Return the answer that carries out a decision; None if this child has already carried it out."""
+def _carry_out_decision(case: _Case, found: LookupResult, record: Record) -> HookAnswer | None:
+    """Return the answer by which the child carries out a decision. Return None if the child has done so before."""
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
     if record.action not in RESUMING:
-        return case.answer(LET_GO, action, f"the operator decided to {action}, which is for its parent", decision_id)
+        return case.conclude(LET_GO, action, f"the operator decided to {action}, which is for its parent", decision_id)
     try:
         claim = asker.claim(record, by)
     except ReceiptError:
         why = f"the operator decided to {action}, and that it is done cannot be written"
-        return case.answer(LET_GO, action, why, decision_id)
+        return case.conclude(LET_GO, action, why, decision_id)
     if not claim.won:
         why = f"the decision to {action} is carried out by {claim.by}"
-        return None if claim.by == by else case.answer(LET_GO, action, why, decision_id)
-    asker.mark(found, by)
-    reason = continue_words(record, asker.hand_out(record))
-    return case.answer(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
+        return None if claim.by == by else case.conclude(LET_GO, action, why, decision_id)
+    asker.write_receipt(found, by)
+    reason = continue_words(record, asker.write_handoff(record))
+    return case.conclude(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 
 
 # Words to models
 
 
 def continue_words(record: Record, handoff_path: str | None) -> str:
-    """Return words to the child: the operator wants another attempt, or answers its questions."""
+    """Return words to the child: make another attempt, or go on with the operator's answers."""
     lines = [f"The operator has decided about your attempt {record.attempt} of {quote_text(record.task_id)}."]
     if record.action is Action.RESPOND:
         lines.append("These are the operator's answers; go on with them:")
@@ -176,7 +175,7 @@ def continue_words(record: Record, handoff_path: str | None) -> str:
 
 
 def correction_words(child: Child) -> str:
-    """Return words to the child: its return breaks its contract."""
+    """Return words to the child: mend your return, which breaks its contract."""
     returned = child.attempt.returned
     if not returned:
         lines = [
@@ -198,12 +197,12 @@ def correction_words(child: Child) -> str:
 
 
 def decision_words(record: Record, handoff_path: str | None, workspace: Path) -> str:
-    """Return words to the parent: the operator's decision about its child, and what to do."""
+    """Return words to the parent: the operator's decision about its child, and how to carry it out."""
     claim = command_line([*launch_words(), "claim", record.decision_id, str(workspace)])
     return _join_lines(
         f"agentwatch: the operator has decided about {quote_text(record.task_id)}, attempt {record.attempt}:"
         f" {record.action.value}.",
-        f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
+        f"Do this now, and nothing else: {instruction(record, handoff_path)}.",
         f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
         f"Before you carry it out, claim it; only one may carry it out: {claim}",
         *([f"handoff_path is {handoff_path}"] if handoff_path else []),
@@ -212,7 +211,7 @@ def decision_words(record: Record, handoff_path: str | None, workspace: Path) ->
 
 
 def waiting_words(task_id: str, state: str, workspace: Path) -> str:
-    """Return words to the parent: its child needs a decision."""
+    """Return words to the parent: wait for the operator's decision about your child."""
     try:
         wait = command_line([*launch_words(), "wait", "--", task_id, str(workspace)])
     except ValueError:
@@ -229,6 +228,6 @@ def _note_lines(record: Record) -> list[str]:
 
 
 def _join_lines(*lines: str) -> str:
-    """Join lines and make characters that act or hide visible, as the program also shows the text to a human."""
+    """Return the lines as one safe text, because the program also shows the text to a human."""
     kept, cut = clean_lines("\n".join(lines))
     return "\n".join(kept + ([f"({cut})"] if cut else []))

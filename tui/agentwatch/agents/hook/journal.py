@@ -1,4 +1,4 @@
-"""Records the calls of hooks in `<state directory>/hooks.jsonl`, so that hooks know how often a child was sent back."""
+"""Keeps a journal of the calls of hooks, `hooks.jsonl`, by which a hook knows how often a child was sent back."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from agentwatch.disk import UNSYNCED, Directory
 from agentwatch.state import state_directory
 
 JOURNAL = "hooks.jsonl"
-_FULL = 512 * 1024  # bytes after which the journal begins anew
+_FULL = 512 * 1024  # bytes; a longer journal is deleted and begun again
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 500
@@ -24,8 +24,8 @@ UNANSWERED = "not answered"
 
 
 class JournalEntry(NamedTuple):
-    """One call of a hook. `did` is one of the constants above, `why` is for people. `kind` says for what the child was
-    sent back, or which tool asked. `digests` are those of the return that the child ended with."""
+    """One call of a hook. `did` is what happened to the child, one of the constants above. `why` is for people.
+    `kind` says why the child was sent back, or which tool asked. `digests` are those of the child's return."""
 
     event: str
     session_id: str
@@ -40,10 +40,10 @@ class JournalEntry(NamedTuple):
 
 
 def add_entry(workspace: Path, entry: JournalEntry) -> None:
-    """Append a call to the journal; ignore a failure to write."""
+    """Append a call to the journal. Ignore a failure to write."""
     texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
     line = json.dumps(texts | {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}) + "\n"
-    with suppress(OSError), Directory.make(state_directory(workspace), UNSYNCED) as directory:
+    with suppress(OSError), Directory.open_or_make(state_directory(workspace), UNSYNCED) as directory:
         with suppress(FileNotFoundError):
             if directory.status(JOURNAL).st_size > _FULL:
                 directory.remove(JOURNAL)
@@ -54,28 +54,28 @@ def add_entry(workspace: Path, entry: JournalEntry) -> None:
 
 def add_unanswered(workspace: Path, event: str, session_id: str, kind: str, why: str) -> None:
     """Record why an answer of the operator did not get through."""
-    # Without an agent id, so that it does not interrupt the row in which an agent was sent back.
+    # The entry has no agent id, so that it does not interrupt the row of calls that sent an agent back.
     add_entry(workspace, JournalEntry(event, session_id, "", session_id, UNANSWERED, kind, why))
 
 
 def last_unanswered(workspace: Path) -> str | None:
-    """Return when and why an answer of the operator last did not get through; None if all did."""
+    """Return when and why an answer of the operator last failed to get through. Return None if none failed."""
     return next((f"{one.at}: {one.why}" for one in _entries(workspace) if one.did == UNANSWERED), None)
 
 
 def entries_of(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
-    """Return the calls about an agent, the newest first."""
+    """Return the calls about one agent, the newest first."""
     agent = session_id[:_LONGEST], agent_id[:_LONGEST]
     return [entry for entry in _entries(workspace) if (entry.session_id, entry.agent_id) == agent]
 
 
 def latest_sent_back(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
-    """Return the latest calls that sent this agent back without another call between, the newest first."""
+    """Return the latest calls about an agent, as far as each one sent it back, the newest first."""
     return list(takewhile(lambda entry: entry.did == SENT_BACK, entries_of(workspace, session_id, agent_id)))
 
 
 def _entries(workspace: Path) -> Iterator[JournalEntry]:
-    """Yield the entries of a workspace's journal, the newest first, without unreadable lines."""
+    """Yield the readable entries of a workspace's journal, the newest first."""
     lines: list[bytes] = []
     with suppress(OSError), Directory.open(state_directory(workspace)) as directory:
         lines = directory.read(JOURNAL, 2 * _FULL).splitlines()

@@ -1,11 +1,11 @@
 """Lets the operator answer requests of Claude Code (by a hook) and of OpenCode and Kilo (by a plugin) in agentwatch.
 
-On any failure nothing is printed, so that the program's own prompt stays or appears. An answer is built only from the
-payload that this process was given and the decision about it, never from a file.
+On any failure nothing is printed, so that the program shows its own prompt. An answer is made only from the input of
+this process and the signed decision, never from a file that somebody else could write.
 
-The plugin (`opencode.js`) writes lines of JSON: a request, then what became of it. It reads one line with the
-operator's answer, passes it to the program, and reports whether the program took it. The program shows its own prompt
-all the time, except for a request of a grandchild.
+The plugin (`opencode.js`) sends lines of JSON: first a request, then its result. It reads one line with the operator's
+answer, passes the answer to the program, and reports whether the program accepted it. The program shows its own prompt
+meanwhile, except for a request of a grandchild.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from agentwatch.requests.store import (
     Offer,
     RequestError,
     RequestStore,
-    given_as,
-    in_line,
-    queries_in,
+    make_given,
+    make_request,
     read,
-    request_about,
+    read_queries,
+    to_one_line,
 )
 from agentwatch.sources.claude_code import ASKS, NAME, HookCall
 from agentwatch.sources.sessions.fields import Fields, Tail, list_at, nested, number, object_in, objects, text, time_at
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from agentwatch.requests.holding import Holder
 
 _STARTED_AS = "CLAUDE_CODE_ENTRYPOINT"
-_TERMINAL = "cli"  # a session started this way is known to show its prompt while the request is held
+_TERMINAL = "cli"  # a session that was started this way shows its prompt while a hook holds the request
 
-_HEAD = 8 * 1024 * 1024  # the last bytes of a transcript, in which the call of a request is looked for
+_HEAD = 8 * 1024 * 1024  # the call of a request is looked for in so many last bytes of the transcript
 
 PLAN = "ExitPlanMode"
 _QUESTION = "AskUserQuestion"
 _SHELL = "Bash"
 _MCP = "mcp__"
-_DENIED = "The operator said no."  # what the model reads if the operator wrote no note
+_DENIED = "The operator said no."  # the model reads this if the operator wrote no note
 
 _JOINED = ", "
 _UNCLEAR = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_PATTERN = frozenset("*:()\\\n")  # a command with one of these would be a rule for other commands as well
+_PATTERN = frozenset("*:()\\\n")  # a rule with one of these characters would also allow other commands
 
 _DONE = {
     _SHELL: ("command",),
@@ -63,7 +63,7 @@ _DONE = {
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
-}  # for each tool, the arguments that say what a call would do; for other tools, all arguments do
+}  # for each tool, the arguments that say what a call would do; for any other tool all arguments are shown
 _POLL_SECONDS = 0.05
 _LARGEST = 16 * 1024 * 1024
 _ENDS = {
@@ -72,7 +72,7 @@ _ENDS = {
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
-# Arguments that need not be shown beside the diff that the program gives.
+# Arguments that are not shown if the program gives a diff.
 _IN_DIFFS = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
 _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 
@@ -81,10 +81,10 @@ _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
 def answer_request(call: HookCall, workspace: Path, settings: Settings) -> None:
-    """Answer the request of a call on standard output, or print nothing. Blocks while an answer may come.
+    """Wait for the operator's answer to a permission or a question, and print it. Without an answer print nothing.
 
-    A plan can be approved only in its terminal. A request whose prompt the program shows meanwhile is held as long as
-    the program allows, any other request for `hook_prompt` seconds.
+    A plan can be approved only in its terminal. If the program shows its own prompt meanwhile, the request is held as
+    long as the program allows. Any other request is held for `hook_prompt` seconds.
     """
     at = time.time()
     is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
@@ -105,22 +105,22 @@ def answer_request(call: HookCall, workspace: Path, settings: Settings) -> None:
 
 
 def _hold_request(call: HookCall, workspace: Path, asked: AskedCall, offer: Offer) -> str:
-    """Hold a request until it is answered here or in the program. Return why an answer did not get through, or ""."""
-    # Loaded only after the offer was made, so that the operator sees the request sooner.
+    """Hold a request until it is answered. Return why an answer did not get through, or ""."""
+    # Imported after the offer was made, so that the operator sees the request sooner.
     from agentwatch.requests.holding import Holder
 
     holder = Holder(workspace, name="claude hook")
 
-    def goes_on() -> bool:
+    def is_still_open() -> bool:
         has_ended = asked.is_answered()
         if asked.call_id and asked.call_id != offer.request.call_id:
-            offer.note_call(asked.call_id)
+            offer.write_call_id(asked.call_id)
         return has_reader() and not has_ended
 
-    decided = holder.hold(offer, goes_on)
+    decided = holder.wait_for_answer(offer, is_still_open)
     answer = decided and hook_output(call, decided.action, decided.params, decided.note)
     if decided and answer and _print_answer(answer):
-        holder.delivered(decided)
+        holder.record_delivered(decided)
         offer.end(RequestStage.DELIVERED, by=decided.operator)
     elif not decided and asked.is_answered():
         offer.end(RequestStage.ELSEWHERE)
@@ -128,8 +128,8 @@ def _hold_request(call: HookCall, workspace: Path, asked: AskedCall, offer: Offe
 
 
 def _print_answer(answer: dict[str, object]) -> bool:
-    """Print an answer, and return whether the program got all of it."""
-    # ASCII only: foreign characters reach the program as escapes.
+    """Print an answer. Return whether the program has received all of it."""
+    # In ASCII: all other characters are escapes.
     data = (json.dumps(answer) + "\n").encode("ascii")
     try:
         while data:
@@ -143,17 +143,17 @@ def _print_answer(answer: dict[str, object]) -> bool:
 
 
 def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None) -> Request:
-    """Return the request about a call, with a random nonce that only this process knows. Raises ValueError."""
+    """Return the request for a call, with a random nonce of this process. Raise ValueError."""
     tool, given, why_not = call.tool or "", call.given, ""
     is_question = tool == _QUESTION
     queries = _read_questions(given) if is_question else ()
     actions: tuple[Action, ...] = (Action.ANSWER if queries else Action.ALLOW, Action.DENY)
     if is_question and not queries:
         actions, why_not = (Action.DENY,), _UNCLEAR
-    shown, beside = _read_call(tool, given)
+    shown, beside = _show_call(tool, given)
     if tool == _SHELL and os.path.realpath(call.cwd or workspace) != os.path.realpath(workspace):
-        beside = (given_as("cwd", call.cwd), *beside)
-    return request_about(
+        beside = (make_given("cwd", call.cwd), *beside)
+    return make_request(
         given,
         workspace_id(workspace),
         NAME,
@@ -178,7 +178,7 @@ def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, 
 
 
 def hook_output(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
-    """Return the hook's output for a decision about exactly this call; None if the decision does not fit the call."""
+    """Return the output of the hook for a decision. Return None if the decision does not fit the call."""
     decision: dict[str, Any] | None = None
     if action is Action.DENY:
         decision = {"behavior": "deny", "message": note.strip() or _DENIED}
@@ -195,9 +195,9 @@ def hook_output(call: HookCall, action: Action, params: Params, note: str) -> di
 
 
 def grantable_rules(call: HookCall) -> dict[str, dict[str, str]]:
-    """Return the permissions that the operator may grant for the rest of the session, by the name the operator reads:
-    the rules that the program suggests, and the exact command. The values are in the program's format."""
-    # A rule without content allows every use of its tool, so it is offered only for an MCP tool, which does one thing.
+    """Return the rules that the operator may grant for the rest of the session, by the names that the screen shows.
+    They are the rules that the program suggests, and the exact command. The values are in the program's format."""
+    # A rule without content allows all calls of a tool. Offer it only for an MCP tool, which does one thing.
     found = {
         name: rule
         for name, rule in _suggested_rules(call).items()
@@ -210,7 +210,6 @@ def grantable_rules(call: HookCall) -> dict[str, dict[str, str]]:
 
 
 def _suggested_rules(call: HookCall) -> dict[str, dict[str, str]]:
-    """Return the rules that the program itself suggests, by name."""
     rules = [
         {key: value for key in ("toolName", "ruleContent") if (value := text(rule, key)) is not None}
         for one in call.suggestions
@@ -225,15 +224,15 @@ def _suggested_rules(call: HookCall) -> dict[str, dict[str, str]]:
 
 
 def _read_questions(given: Fields) -> tuple[Query, ...]:
-    """Return the questions, or () if they are unclear. If joined labels could be ambiguous, only one can be chosen."""
+    """Return the questions, or () if they are unclear. Labels with a comma allow only one choice."""
     return tuple(
         one._replace(several=False) if any(_JOINED in option.label for option in one.options) else one
-        for one in queries_in(given, several="multiSelect")
+        for one in read_queries(given, several="multiSelect")
     )
 
 
 def _answers_by_question(given: Fields, params: Params) -> dict[str, str] | None:
-    """Return the answers by question, labels joined as the program does; {} if one is missing, None if one is extra."""
+    """Return the answers by question. Return {} if an answer is missing, None if one has no question."""
     chosen: dict[str | None, list[str]] = {query.question: [] for query in _read_questions(given)}
     for one in params.answers:
         if one.question not in chosen:
@@ -242,8 +241,8 @@ def _answers_by_question(given: Fields, params: Params) -> dict[str, str] | None
     return {str(question): _JOINED.join(answers) for question, answers in chosen.items() if all(chosen.values())}
 
 
-def _read_call(tool: str, given: Fields) -> tuple[str, tuple[CallArgument, ...]]:
-    """Return a text that shows the call's effect, and the call's other arguments."""
+def _show_call(tool: str, given: Fields) -> tuple[str, tuple[CallArgument, ...]]:
+    """Return a text that shows the effect of a call, and the other arguments of the call."""
     names = _DONE.get(tool, ())
     parts = [given.get(name) for name in names]
     if tool == "Edit" and all(isinstance(part, str) for part in parts):
@@ -257,9 +256,9 @@ def _read_call(tool: str, given: Fields) -> tuple[str, tuple[CallArgument, ...]]
 
 
 class AskedCall:
-    """The call of a request in its agent's transcript: finds its id, and whether it was answered in the program.
+    """The call of a request in its agent's transcript: finds the id of the call, and whether it was answered.
 
-    `since` is when the request came, in epoch seconds; earlier results belong to earlier, equal calls.
+    `since` is when the request came, in epoch seconds. Earlier results belong to earlier, equal calls.
     """
 
     def __init__(self, call: HookCall, since: float):
@@ -274,7 +273,7 @@ class AskedCall:
         self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_read_record)
 
     def is_answered(self) -> bool:
-        """Read the new lines of the transcript, and return whether the call has a result. Skip what cannot be read."""
+        """Read the new lines of the transcript. Return whether the call has a result, so that it was answered."""
         asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
             for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
@@ -288,12 +287,12 @@ class AskedCall:
 
 
 def _read_record(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line, or None; unlike the usual reader, it needs no module that is slow to load."""
+    """Return the JSON object in a line, or None. Unlike other readers it loads no slow module."""
     return dict(object_in(line.decode("utf-8", "replace"))) or None
 
 
 def has_reader() -> bool:
-    """Whether somebody still reads standard output: the program keeps its end of the pipe open while it lives."""
+    """Tell whether the program that reads standard output is still running."""
     pipe = select.poll()
     pipe.register(1, 0)
     return not pipe.poll(0)
@@ -303,36 +302,36 @@ def has_reader() -> bool:
 
 
 def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
-    """Read a request from the plugin and offer it until it has ended. Always returns 0; nobody reads the exit code."""
+    """Read a request from the plugin, and offer it to the operator until it has ended. Return the exit code, 0."""
     plugin = _Plugin(descriptor, out or sys.stdout)
-    told = plugin.read()
-    while told and not plugin.has_ended:
-        told = _offer_request(told, plugin)
+    message = plugin.read()
+    while message and not plugin.has_ended:
+        message = _offer_request(message, plugin)
     return 0
 
 
-def _offer_request(told: Fields, plugin: _Plugin) -> Fields:
-    """Offer a request. Return {} once it has ended, or its changed form if it must be offered again."""
-    workspace, program = _find_watched(told), text(told, "program") or ""
+def _offer_request(message: Fields, plugin: _Plugin) -> Fields:
+    """Offer a request to the operator until it has ended. Return {}, or a changed request to offer instead."""
+    workspace, program = _find_watched(message), text(message, "program") or ""
     anew: Fields = {}
     trouble = ""
     try:
-        with RequestStore(workspace).offer(read_plugin_request(told, workspace)) as offer:
+        with RequestStore(workspace).offer(read_plugin_request(message, workspace)) as offer:
             from agentwatch.requests.holding import Holder
 
             holder = Holder(workspace, name=f"{program} plugin")
-            anew = _hold_for_plugin(told, holder, offer, plugin)
+            anew = _hold_for_plugin(message, holder, offer, plugin)
             trouble = holder.trouble
     except (RequestError, ValueError) as error:
         trouble = str(error)
     if trouble:
-        asked = nested(told, "asked")
+        asked = nested(message, "asked")
         kind = text(asked, "permission") or "question"
         add_unanswered(workspace, program, text(asked, "sessionID") or "", kind, trouble)
     return anew
 
 
-def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
+def _hold_for_plugin(message: Fields, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
     while True:
         line = plugin.read(_POLL_SECONDS)
         if plugin.has_ended:
@@ -341,23 +340,23 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
             return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
-            # A denial would now end more requests than the operator was shown, so the request is offered anew.
-            return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        if record := holder.look(offer):
+            # A denial would now end more requests than the screen shows, so offer the request anew.
+            return {**message, "others": line["others"], "nonce": f"{text(message, 'nonce')}+"}
+        if record := holder.take_answer(offer):
             with suppress(OSError):  # the plugin may be gone
-                plugin.say(_plugin_reply(record, offer.request))
+                plugin.send(_plugin_reply(record, offer.request))
                 stage = None
                 while not stage and not plugin.has_ended:
                     stage = _ENDS.get(str(plugin.read().get("result")))
                 if stage is RequestStage.DELIVERED:
-                    holder.delivered(record)
-                # If the program or plugin ended without a result, the answer may or may not have counted.
+                    holder.record_delivered(record)
+                # If the program ended without a result, nobody knows whether the answer counted.
                 offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
             return {}
 
 
 def _plugin_reply(record: Record, request: Request) -> Fields:
-    """Return the message to the plugin. It never allows more than once, and says nothing but what was decided."""
+    """Return the message to the plugin for a decision. It allows a call only once."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -368,25 +367,25 @@ def _plugin_reply(record: Record, request: Request) -> Fields:
     return {"id": about, "reply": "answers", "answers": answers}
 
 
-def read_plugin_request(told: Fields, workspace: Path) -> Request:
-    """Return the request in the plugin's message, for one workspace. Raises ValueError if there is none."""
-    asked, call, begun = nested(told, "asked"), nested(told, "call"), text(told, "directory") or workspace
-    source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
+def read_plugin_request(message: Fields, workspace: Path) -> Request:
+    """Return the request in a message of the plugin. Raise ValueError if there is none."""
+    asked, call, begun = nested(message, "asked"), nested(message, "call"), text(message, "directory") or workspace
+    source, session_id, nonce = text(message, "program") or "", text(asked, "sessionID"), text(message, "nonce")
     if source not in _NAMES or not session_id or not nonce:
         raise ValueError("the plugin told of no request")
     said = text(nested(asked, "metadata"), "description") or text(call, "description") or ""
     actions: tuple[Action, ...]
     beside: tuple[CallArgument, ...] = ()
-    if is_question := told.get("kind") == "question":
-        queries = queries_in(asked, several="multiple")
+    if is_question := message.get("kind") == "question":
+        queries = read_queries(asked, several="multiple")
         shown = "\n".join(query.question for query in queries) or read(asked)[0]
         actions = (Action.ANSWER, Action.DENY) if queries else (Action.DENY,)
     else:
-        queries, (shown, beside) = (), _read_asked(asked, call, said)
+        queries, (shown, beside) = (), _show_asked(asked, call, said)
         actions = (Action.ALLOW, Action.DENY) if shown else ()
         if os.path.realpath(begun) != os.path.realpath(workspace):
-            beside = (given_as("cwd", begun), *beside)
-    return request_about(
+            beside = (make_given("cwd", begun), *beside)
+    return make_request(
         {"asked": asked, "call": call},
         workspace_id(workspace),
         source,
@@ -394,28 +393,28 @@ def read_plugin_request(told: Fields, workspace: Path) -> Request:
         nonce,
         kind=RequestKind.QUESTION if is_question else RequestKind.PERMISSION,
         tool=text(asked, "permission") or "question",
-        shown=shown or ", ".join(map(in_line, _texts_in(asked, "patterns"))),
+        shown=shown or ", ".join(map(to_one_line, _texts_in(asked, "patterns"))),
         beside=beside,
         said=said,
         queries=queries,
-        asked_at=(number(told, "at") or 0) / 1000,
+        asked_at=(number(message, "at") or 0) / 1000,
         actions=actions,
         why_not="" if actions else f"{_NAMES[source]} does not tell what the call would do: answer it there.",
         words=not is_question,
-        ends_others=int(number(told, "others") or 0),
+        ends_others=int(number(message, "others") or 0),
         ends_turn=True,
         call_id=text(nested(asked, "tool"), "callID"),
         covered_by=", ".join(_texts_in(asked, "always")),
     )
 
 
-def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[CallArgument, ...]]:
-    """Return the command, patch or path of a request, and the other arguments of its call; "" if none is known."""
+def _show_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[CallArgument, ...]]:
+    """Return the command, patch or path of a request, "" if unknown, and the other arguments of its call."""
     metadata = nested(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:
         return read(nested(metadata, "mcpInput"))
     patterns = [one for one in _texts_in(asked, "patterns") if one != "*"]
-    # The program's and the model's arguments usually agree; the model's are listed only if they differ.
+    # Usually the arguments of the program and of the model are equal. List those of the model only if they differ.
     differing = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **differing}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
@@ -426,7 +425,7 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Call
     elif command and text(asked, "permission") == "bash":
         parts, known = [command], {*known, "command"}
     elif len(patterns) == 1:
-        parts = [in_line(patterns[0])]
+        parts = [to_one_line(patterns[0])]
         known |= {key for key, value in given.items() if value in patterns}
     elif patterns:
         given = {"patterns": patterns, **given}
@@ -437,14 +436,14 @@ def _texts_in(fields: Fields, key: str) -> list[str]:
     return [one for one in list_at(fields, key) if isinstance(one, str)]
 
 
-def _find_watched(told: Fields) -> Path:
-    """Return the nearest watched directory, from the program's directory upwards; if none is watched, the latter."""
-    begun = Path("/", text(told, "directory") or "")
+def _find_watched(message: Fields) -> Path:
+    """Return the program's directory or the nearest parent that a screen shows. If none is shown, return the former."""
+    begun = Path("/", text(message, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 
 
 class _Plugin:
-    """Exchanges messages with the plugin; `has_ended` once its program has closed the pipe."""
+    """Exchanges messages with the plugin. `has_ended` is true after the program has closed the pipe."""
 
     def __init__(self, descriptor: int, out: TextIO):
         self.has_ended = False
@@ -459,7 +458,7 @@ class _Plugin:
         self._lines.put(b"")
 
     def read(self, seconds: float | None = None) -> Fields:
-        """Return the next message; {} if the line is not an object, or none has come after so many seconds."""
+        """Return the next message. Return {} if it is malformed, or if none comes within so many seconds."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:
@@ -467,7 +466,7 @@ class _Plugin:
         self.has_ended = not line
         return object_in(line.decode("utf-8", "replace"))
 
-    def say(self, answer: Fields) -> None:
-        """Send a message. Raises OSError if nobody reads it."""
+    def send(self, answer: Fields) -> None:
+        """Send a message. Raise OSError if the plugin is gone."""
         self._out.write(f"{json.dumps(answer)}\n")
         self._out.flush()

@@ -42,14 +42,14 @@ from agentwatch.decisions.form import (
     DecisionForm,
     Fact,
     Field,
-    Missing,
+    MissingStep,
     RequestForm,
+    child_texts,
+    decision_facts,
     fact,
-    facts,
     request_facts,
-    unfit,
-    words_of_child,
-    words_of_request,
+    request_texts,
+    why_too_long,
 )
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.service import DecisionService
@@ -119,18 +119,18 @@ class AttemptCase:
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
         about = self.opened_task, self.task or self.opened_task, self.subject, self.action, self.form.params()
-        return facts(*about, now=now, writes=writes)
+        return decision_facts(*about, now=now, writes=writes)
 
-    def first_missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - only for a request
+    def first_missing(self, note: str, unread: str) -> MissingStep | None:  # noqa: ARG002 - only for a request
         """Return the step that the operator must take before the decision can be recorded, or None."""
-        return self.form.missing(self.task, note) if self.task else None
+        return self.form.missing_step(self.task, note) if self.task else None
 
     async def read_quotations(self) -> list[Block]:
         """Return the words of agents, as quotations with a bar before each line."""
         run, returned = self.opened_task.run, self.opened_task.latest.returned
         label, version = ("whole return", returned) if returned or not run else ("its answer", run.said)
         content = await asyncio.to_thread(self.monitor.content, version) if version is not None else None
-        parts = [*words_of_child(self.opened_task), *([(label, content)] if content else [])]
+        parts = [*child_texts(self.opened_task), *([(label, content)] if content else [])]
         return [Quotation(*part, wrap=True) for part in parts]
 
     def describe_effect(self) -> str:
@@ -179,13 +179,13 @@ class RequestCase:
     def list_facts(self, now: float) -> Iterator[Fact]:
         return request_facts(self.request, now, self._asking_path)
 
-    def first_missing(self, note: str, unread: str) -> Missing | None:
+    def first_missing(self, note: str, unread: str) -> MissingStep | None:
         """Return the step that the operator must take first, or None. `unread` says which part was not in sight."""
-        return self.form.missing(note.strip(), unread)
+        return self.form.missing_step(note.strip(), unread)
 
     async def read_quotations(self) -> list[Block]:
         """Return the whole call that the program wants to make, as quotations."""
-        return [Quotation(*part) for part in words_of_request(self.request)]
+        return [Quotation(*part) for part in request_texts(self.request)]
 
     def describe_effect(self) -> str:
         if self.form.params().rule is not None:
@@ -263,7 +263,7 @@ class Choice(Widget, can_focus=True):
 
     def _toggle_option(self, number: int) -> None:
         field, self._cursor = self._field, number
-        field.taken = sorted({*field.taken} ^ {number}) if field.several else [number]
+        field.chosen = sorted({*field.chosen} ^ {number}) if field.several else [number]
         self.refresh()
         self.post_message(self.Changed())
 
@@ -271,7 +271,7 @@ class Choice(Widget, can_focus=True):
         lines: list[Content] = []
         field, marks = self._field, "□■" if self._field.several else "○●"
         for number, (label, description) in enumerate(field.options):
-            is_taken = number in field.taken
+            is_taken = number in field.chosen
             style = "bold $text-accent" if is_taken else "$text-muted"
             mark = Content.styled(f"{marks[is_taken]} ", style)
             if field.question is not None:
@@ -545,15 +545,15 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
             return Content.styled("◌ read it first: ctrl+s counts in a moment", "$text-muted")
         return Content.assemble(("◆ ctrl+s", "bold $text-accent"), f" {self.case.describe_effect()}")
 
-    def _find_missing(self) -> Missing | None:
+    def _find_missing(self) -> MissingStep | None:
         if self.has_class("-small"):
-            return Missing(f"this window is too small, {_SMALLEST[0]} × {_SMALLEST[1]} is needed")
+            return MissingStep(f"this window is too small, {_SMALLEST[0]} × {_SMALLEST[1]} is needed")
         # Call `_unread_words` whatever is chosen: it records that the operator has read the text.
         document = self._document
         if missing := self.case.first_missing(self._note.value, "" if document else self._unread_words()):
             return missing
         reason = document and (document.missing_reason() or self._unread_words())
-        return Missing(reason, "document" if document and document.problems else "") if reason else None
+        return MissingStep(reason, "document" if document and document.problems else "") if reason else None
 
     # Reading
 
@@ -756,26 +756,26 @@ class Review:
 def _make_case(app: AgentwatchApp, task_id: str, request_id: str | None, action: Action | None) -> Case | str | None:
     """Return the case that a dialog shows: a request of the task, or an action about the task's attempt. Return a
     sentence if nothing can be decided now. Return None if the task or the request is gone."""
-    monitor, own_id = app.monitor.of(task_id)
+    monitor, own_id = app.monitor.resolve_task(task_id)
     task, now = monitor.tree.tasks.get(own_id), app.clock()
     asked = [one for one in task.requests if one.is_answerable and request_id in (None, one.request_id)] if task else []
     if task is None or (request_id is not None and not asked):
         return None
     if action is None:
-        likely = (policy.suggested(task) or Action.ACCEPT, *_PREFERRED_ACTIONS)
+        likely = (policy.suggest_action(task) or Action.ACCEPT, *_PREFERRED_ACTIONS)
         action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
         # A request of the task's program comes before any other decision about the task.
         action = Action.RESPOND if task.request else action
     is_request = bool(asked) and action is Action.RESPOND
-    reason = unfit(asked[0]) if is_request else why_not(task, action, now)
+    reason = why_too_long(asked[0]) if is_request else why_not(task, action, now)
     # For a row of another machine, `behind` has the clerk of that host, which knows if the host can be reached.
-    clerk = monitor.behind(task_id).clerk
-    if monitor.clerk is None or clerk is None:
+    clerk = monitor.monitor_of_row(task_id).decision_watcher
+    if monitor.decision_watcher is None or clerk is None:
         reason = "its workspace is not being watched yet"
     elif clerk.desk.unreachable is not None:
         reason = clean(clerk.desk.unreachable, 400)
-    if reason is not None or monitor.clerk is None:
+    if reason is not None or monitor.decision_watcher is None:
         return f"{SPECS[action].word} {quote_text(task.title if task.workspace else own_id, 60)}: {reason}."
     if is_request:
-        return RequestCase(monitor, monitor.clerk.desk, task, asked[0])
-    return AttemptCase(monitor, monitor.clerk.desk, task, action)
+        return RequestCase(monitor, monitor.decision_watcher.desk, task, asked[0])
+    return AttemptCase(monitor, monitor.decision_watcher.desk, task, action)

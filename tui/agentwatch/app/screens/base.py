@@ -76,7 +76,7 @@ class MonitorScreen(Screen[ScreenResultType]):
             len(tree.unseen),
             tree.totals.needs_operator,
             len(app.main.marked),
-            (task_to_answer(tree, None, 0.0), monitor.clerk is None, bool(monitor.shelves)),
+            (task_to_answer(tree, None, 0.0), monitor.decision_watcher is None, bool(monitor.all_acknowledgements)),
         )
 
     def watch_facts(self) -> None:
@@ -110,11 +110,11 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def is_hidden(self, command_id: str) -> bool:
         """Return whether the footer leaves a command out, because the command is of no use now."""
-        clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
+        clerk, task, action = self._monitor.decision_watcher, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
             return clerk is None or not (self.facts.marked or self.facts.asking)
         if command_id == "acknowledge":
-            return not self._monitor.shelves or task is None or task.ask is None
+            return not self._monitor.all_acknowledgements or task is None or task.ask is None
         if action is None or (clerk and self._would_answer(action)):
             return False
         if clerk is None or task is None:

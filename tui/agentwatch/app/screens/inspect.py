@@ -104,7 +104,7 @@ class InspectScreen(MonitorScreen[None]):
 
 def make_claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
     """Return a screen that shows the file of a claim and its diff."""
-    workspace, name = monitor.of(task_id)[0].workspace, system_name(claim.file or claim.path)
+    workspace, name = monitor.resolve_task(task_id)[0].workspace, system_name(claim.file or claim.path)
     task = monitor.tree.tasks.get(task_id)
     since = task.latest.handed_off_at if task else None
     titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
@@ -142,7 +142,7 @@ def _claim_head(claim: Claim) -> Content:
 
 def step_of_claim(monitor: Monitor, wanted: InspectClaim) -> ReadStep | None:
     """Return the message that shows the call that a claim is about. Return None without a transcript of the call."""
-    (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
+    (own, _), call = monitor.resolve_task(wanted.task_id), wanted.claim.call
     run = next(iter(own.tree.runs.runs_of_session((call.source, call.session_id))), None) if call else None
     transcript = own.transcript(run) if run else None
     if call is None or run is None or transcript is None:

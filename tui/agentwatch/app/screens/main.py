@@ -168,10 +168,10 @@ class MainScreen(MonitorScreen[None]):
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
         if task and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
-            monitor, own_id = self._monitor.of(task.task_id)
+            monitor, own_id = self._monitor.resolve_task(task.task_id)
             # A task counts as seen after it was selected for a second.
-            if mark == self._looked_at and monitor.shelf:
-                monitor.shelf.mark_seen({own_id: mark[1]})
+            if mark == self._looked_at and monitor.acknowledgements:
+                monitor.acknowledgements.mark_seen({own_id: mark[1]})
         self._looked_at = mark
 
     # Changes of the tree
@@ -232,7 +232,7 @@ class MainScreen(MonitorScreen[None]):
     def show_details(self) -> None:
         """Update the details with the selected task, if the details are in sight."""
         if self.details and (self.has_class("-wide") or self.has_class("-page")):
-            own = self._monitor.of(self.task_id or "")[0]
+            own = self._monitor.resolve_task(self.task_id or "")[0]
             self.details.show(self.selected, self._monitor.tree, own, self._clock())
 
     @on(events.DescendantFocus)

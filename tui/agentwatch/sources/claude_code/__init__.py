@@ -1,4 +1,4 @@
-"""Claude Code: its name, and its hooks' payloads as a small typed value; `claude_code_reader` reads its sessions."""
+"""Claude Code: its name, and the calls of its hooks as typed values. `claude_code_reader` reads its sessions."""
 
 import json
 from typing import NamedTuple
@@ -13,9 +13,9 @@ ASKS = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):
-    """One call of a hook; a field is None if missing, and every text is foreign and unsanitised. `agent_id` is None for
-    the session's own agent. `last_message` is complete, while the transcript may still lack its last lines.
-    `stop_hook_active`: a stop was already blocked. `given` and `answered` are a tool's arguments and result."""
+    """One call of a hook. A missing field is None, and every text is untrusted. `agent_id` is None for the session's
+    own agent. `last_message` is complete, while the transcript may still lack its last lines. If `stop_hook_active`, a
+    stop was already blocked. `given` and `answered` are a tool's arguments and result."""
 
     event: str
     session_id: str
@@ -33,7 +33,7 @@ class HookCall(NamedTuple):
 
 
 def read_hook_call(payload: bytes | str) -> HookCall | None:
-    """Return the call in a hook's payload, None if it is malformed; never raise, and read no file."""
+    """Return the call in a hook's payload, or None if the payload is malformed. Never raise, and read no file."""
     if len(payload) > _MAX_BYTES:
         return None
     try:
@@ -44,7 +44,7 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     if event is None or session_id is None:
         return None
     if event == ASKS and (text(fields, "tool_name") is None or not isinstance(fields.get("tool_input"), dict)):
-        # Nobody could say what is asked for.
+        # The request does not say what it asks for.
         return None
     return HookCall(
         event=event,

@@ -1,6 +1,6 @@
-"""The reader of Claude Code: the places of its files, the links between agents, and the runs of one session.
+"""The reader of Claude Code: where its files are, and how runs are made of them.
 
-The program records that it waits, but not which agent asks: if that cannot be found out, the session asks."""
+The program records that it waits, but not which agent asks. If nobody knows, the session counts as asking."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, AgentLink, RunStatus
 from agentwatch.sources.sessions.store import AgentsReader, Session
 
-_SLACK = 2.0  # seconds from a use of a tool to the question: more if hooks or a classifier judge first
+_SLACK = 2.0  # seconds from a call to the question about it; more if hooks or a classifier judge the call first
 _WAITS = {
     "permission prompt": "a permission",
     "worker request": "a permission",
@@ -24,12 +24,12 @@ _WAITS = {
 
 
 class ClaudeCodeReader(AgentsReader):
-    """Reads Claude Code's store; `home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
+    """Reads Claude Code's store. `home` is `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
 
     name = NAME
     entries = staticmethod(entries)
     fold = Transcript
-    # Older programs put agents among the sessions. The program runs the two excluded kinds for itself.
+    # Older versions put agents' files among those of sessions. The two excluded kinds work for the program itself.
     files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)\.(?:jsonl|meta\.json)"
@@ -41,23 +41,23 @@ class ClaudeCodeReader(AgentsReader):
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", read_wait)
 
-    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
-        """Return the standing by the agent's own transcript, else by what its parents heard."""
-        told = bond.reports
+    def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
+        """Return the status by the agent's own transcript, or else by reports to its parents."""
+        reports = link.reports
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:
-            # An unreadable answer may report a failure, so the agent does not count as ended.
-            copies = [one for one in told if one.said]
+            # An unreadable answer may tell of a failure, so the agent does not count as ended.
+            copies = [one for one in reports if one.said]
             return copies[-1]._replace(ended_at=account.ended_at) if copies else RunStatus(RunState.SUBMITTED, UNREAD)
-        if not told:
+        if not reports:
             return RunStatus(RunState.SUBMITTED if account.started_at is None else RunState.WORKING)
         last = account.last_text() if isinstance(account, Transcript) else None
-        return told[-1]._replace(said=last or told[-1].said)
+        return reports[-1]._replace(said=last or reports[-1].said)
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """Set which agent waits for a human, or the session if that is unknown: the program does not record it. A use
-        that came long before the wait began is at work, unless there is no other."""
+        """Note which agent waits for a human, or the session if this is unknown: the program does not record it. A call
+        made long before the wait began counts as running, unless there is no other call."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
@@ -69,7 +69,7 @@ class ClaudeCodeReader(AgentsReader):
         chosen = {one: own for one, own in late.items() if own} or uses
         if len(chosen) == 1:
             ((key, (first, *others)),) = chosen.items()
-            # Several of one message are asked about in their order, but some of them may be at work.
+            # Calls of one message are asked about in order, but the first of them may be running already.
             what = f"{wait.what}{', it seems' if others else ''}: {describe_use(first)}"
             what = describe_use(first) if first.tool in QUESTIONS else what
         elif chosen:
@@ -82,9 +82,9 @@ class ClaudeCodeReader(AgentsReader):
 
 
 def read_wait(process: Fields) -> Wait | None:
-    """Return the wait in `sessions/<pid>.json`, or None."""
+    """Return the wait in `sessions/<pid>.json`, or None if the program waits for nothing."""
     what = string(process, "waitingFor")
-    # Somebody at the terminal has opened a dialog; no work waits for it.
+    # Somebody at the terminal has opened a dialog, for which no agent waits.
     if process.get("status") != "waiting" or what == "dialog open":
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000

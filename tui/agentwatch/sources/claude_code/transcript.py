@@ -1,4 +1,4 @@
-"""One transcript of Claude Code: the entries of a record, and their fold: rounds, requested agents and reports."""
+"""One transcript of Claude Code: the entries of a record, and the account of an agent from all records."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from agentwatch.sources.sessions.fields import (
     Record,
     as_object,
     first_line,
-    integer,
+    int_at,
     nested,
     read_notification,
     string,
@@ -23,14 +23,14 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, describe_question
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
-NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
+NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages that say nothing
 
-QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # a use of any other may need a permission
-_SPAWNING = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
+QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # tools that ask a question; any other tool may need a permission
+_SPAWNING = DELEGATING | {"Skill", "Workflow"}  # `Skill` and `Workflow` start an agent only sometimes
 _CHECKLIST = ("TaskCreate", "TaskUpdate")
 _CREATED = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
-_KNOWN = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
+_ENDS = ("end_turn", "stop_sequence")  # after `max_tokens` and `pause_turn`, the program goes on by itself
+_KNOWN = ("thinking", "tool_use", "tool_result")  # a known type ends with one of these, such as `redacted_thinking`
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _COUNTED = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best record first
@@ -45,7 +45,7 @@ INTERRUPTED = "[Request interrupted by user"
 _BY_HUMAN = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _ERROR_TAG = re.compile("</?tool_use_error>")
 _REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # errors of calls that nobody allowed
-_FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
+_FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # beginnings of lines by the program
 _REMINDER = "<system-reminder>"
 _ASIDE = ("<local-command-", "<bash-")
 _LOCAL_TAG = re.compile(r"</?(?:local-command|bash)-\w+>")
@@ -53,8 +53,8 @@ _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
-)  # words of the program for a command that goes on in the background; they may follow its output
-_EDGE = 2_000  # characters at both ends of a result that are searched for them
+)  # the program's words for a command that goes on in the background; they may follow the output
+_EDGE = 2_000  # characters at both ends of a result that are searched for these words
 _NOT_OVER = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS = ("error", "warning")
@@ -74,14 +74,14 @@ class Transcript(Account):
     _message_id: str | None = None
     _usage = 0
     _text: Answer | None = None  # of the last message
-    _command: tuple[str, float] | None = None  # typed, until the program or the model answers it
+    _command: tuple[str, float] | None = None  # a typed command and its time, until the program or the model answers it
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
         self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()
         self._uses_tools = self._is_strange = False  # of the last message
-        self._items: dict[str, tuple[str, str]] = {}  # by number; an item without a number by the call that makes it
+        self._items: dict[str, tuple[str, str]] = {}  # by number, or until the number is known by the id of the call
 
     @property
     def title(self) -> str | None:  # type: ignore[override]
@@ -89,21 +89,22 @@ class Transcript(Account):
 
     @property
     def open_uses(self) -> list[Entry]:
-        """The open uses of tools in the last message, except those that hand out work."""
+        """The open calls of the last message, except those that hand out work."""
         return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = time_at(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
-        # `sdk-cli` for `claude -p`, and similar for programs that embed it.
+        # The value is `sdk-cli` for `claude -p`, and similar for programs that embed Claude Code.
         if (started_as := text(fields, "entrypoint")) is not None:
             self.one_shot = started_as.startswith("sdk")
         match kind:
             case "user" | "assistant" if uuid is None:
-                # The program always writes a uuid; a forged record without it must not end or restart anything.
+                # The program always writes a uuid. A forged record without a uuid must not end or restart anything.
                 self.not_understood += 1
             case "user" | "assistant":
-                # Some records are written twice, when a session is resumed; agents once stood in its file.
+                # Some records are written twice when a session is resumed. Older versions put agents' records there,
+                # too.
                 if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
@@ -122,11 +123,11 @@ class Transcript(Account):
                 if written is not None:
                     self.touch(written)
             case _ if uuid is not None and nested(fields, "message").get("role") in ("user", "assistant"):
-                # A message in a record of unknown kind.
+                # The record is of an unknown kind, but has a message.
                 self.not_understood += 1
 
     def last_text(self) -> Message | None:
-        """Return the text of the last message, None if it only introduces a use of tools."""
+        """Return the text of the last message, or None if the text only introduces a call."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _add_user_record(self, fields: Fields, at: float) -> None:
@@ -141,7 +142,7 @@ class Transcript(Account):
         # The words of another agent, or of a stop hook, are marked like the program's own asides.
         is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not nested(fields, "origin")
         if said.startswith(INTERRUPTED):
-            # An answer that was complete by then remains an answer.
+            # An answer that was complete before the interruption remains an answer.
             if self.state is not RunState.ENDED:
                 self.end(RunState.CANCELED, at, first_line(said))
         elif said.startswith(_LOCAL):
@@ -160,13 +161,12 @@ class Transcript(Account):
                 self._add_prompt(said, at)
 
     def _add_prompt(self, said: str, at: float) -> None:
-        """Record a new prompt of the agent."""
         told = self.record_notification(said, at)
         asker = StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         asker = asker if told is None else StartedBy.PROGRAM
         is_open = bool(self.open)
         self.forget_activity()
-        # Later words of a human in their own session begin no attempt.
+        # In a human's own session, later words begin no attempt.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         is_later = self.prompt is not None and self.state is RunState.WORKING
         is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
@@ -177,12 +177,12 @@ class Transcript(Account):
         self._begin_turn(at, prompt, asker, is_resumed=is_resumed)
 
     def _add_model_record(self, fields: Fields, at: float) -> None:
-        """Fold in a record of a message of the model, usually one block of it."""
-        message, told = nested(fields, "message"), answer_entries(fields, at)
-        said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
+        """Take in a record of the model, usually one block of a message."""
+        message, parts = nested(fields, "message"), answer_entries(fields, at)
+        said = "\n".join([entry.text for entry in parts if entry.kind is EntryKind.WORDS])
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        # A text block without a text is of an unknown kind.
+        # A text block without a text counts as a block of an unknown kind.
         is_strange, kinds = False, set[str]()
         for block in map(as_object, blocks):
             kinds.add(kind := str(block.get("type")))
@@ -207,7 +207,7 @@ class Transcript(Account):
             self._uses_tools = True
             if self.state is RunState.ENDED:
                 self.resume(at)
-        for entry in told:
+        for entry in parts:
             self.add_entry(entry)
         if said.strip() not in NOTHING:
             self._text = self.keep_lazily(said, at)
@@ -219,14 +219,14 @@ class Transcript(Account):
         elif reason in _ENDS and not (kinds and kinds <= _THOUGHTS):
             self._end_turn(at)
         if fields.get("forkedFrom") is None:
-            for entry in told:
+            for entry in parts:
                 if entry.tool in _CHECKLIST:
                     self._update_checklist(entry.tool, entry.call, entry.given, at)
                 elif entry.tool in _SPAWNING:
                     self.record_call(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
 
     def _close_call(self, block: Fields, result: Fields, at: float) -> Entry | None:
-        """Record the result of a call; return the call, None if it is not open."""
+        """Record the result of a call. Return the call, or None if it is not open."""
         name = str(block.get("tool_use_id"))
         blocks = texts_of(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
@@ -253,7 +253,7 @@ class Transcript(Account):
         return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
-        """End the turn, unless the last message calls a tool: older programs record the end beside the message."""
+        """End the turn, unless the last message calls a tool. Older versions record an end beside such a message."""
         if self._uses_tools or self._message_id is None:
             return
         if self.state is RunState.WORKING:
@@ -282,7 +282,6 @@ class Transcript(Account):
         self.open.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
-        """Apply a use of a checklist tool that changes one item."""
         number, status = str(given.get("taskId")), text(given, "status")
         if tool == "TaskCreate":
             self._items[call] = string(given, "subject"), "pending"
@@ -294,7 +293,7 @@ class Transcript(Account):
         self.set_todos(make_todos(self._items.values()) or None, at)
 
     def _add_permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
-        """Record who allowed or refused a call, if the program writes it beside the result."""
+        """Record who allowed or refused a call, if the program writes this beside the result."""
         decision, denial = nested(record, "permissionDecision"), text(record, "toolDenialKind")
         source = string(decision, "source")
         if denial is None and source in _UNASKED:
@@ -310,14 +309,13 @@ class Transcript(Account):
 
 
 def describe_use(use: Entry) -> str:
-    """Return the text of a question, or else the use of a tool in a few words."""
+    """Return the text of a question, or another call in a few words."""
     return (
         describe_question(use) if use.tool in QUESTIONS else f"{use.tool} {main_argument(use.tool, use.given)}".strip()
     )
 
 
 def _format_input(value: object) -> tuple[str, str]:
-    """Return the result of `input_text`, or two empty texts if there is none."""
     try:
         return canonical_input(value) if isinstance(value, dict) else ("", "")
     except ValueError:
@@ -328,7 +326,7 @@ def _format_input(value: object) -> tuple[str, str]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """Yield the entries of a record, in its order; `at` (epoch seconds) is for a record without a time."""
+    """Yield the entries of a record, in order. `at` (epoch seconds) is for a record without a time."""
     at = time_at(record) or at
     match record.get("type"):
         case "assistant":
@@ -342,7 +340,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def answer_entries(record: Fields, at: float) -> list[Entry]:
-    """Return the entries of a record of the model."""
+    """Return the entries of a record of the model, in order."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in blocks_of(nested(record, "message").get("content")):
@@ -373,15 +371,15 @@ def _user_entries(record: Fields, at: float) -> Iterator[Entry]:
 
 
 def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
-    """Return how a command ended, if this is its result: an exit code other than 0 stands before the output."""
+    """Return how a command ended, if this is its result. An exit code other than 0 stands before the output."""
     if failed:
         told = _EXIT.match(words)
         output = words[told.end() :] if told else words
         return CommandEnd(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
-    # For some tools, such as grep, another exit code is no failure, and is reported in words. The search for a word is
-    # a hundred times faster than the pattern, and rarely succeeds.
+    # For some tools, such as grep, an exit code other than 0 is no failure, and is reported in words. The pattern is
+    # slow, so it is tried only on a text with one of its words.
     ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
     is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
@@ -389,17 +387,17 @@ def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
 
 
 def _result_text(blocks: list[str], result: Fields) -> str:
-    """Return the result of a tool; for an agent, its words without the program's frame."""
+    """Return the result of a tool. For an agent, return the agent's words without the program's frame."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
     return (split_report(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
 
 
 def _prompt_entry(record: Fields, words: str, at: float) -> Entry:
-    """Return the entry of a prompt, a note if the program wrote it itself."""
+    """Return the entry of a prompt, or a note if the program wrote the words itself."""
     if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
-    if (told := read_notification(words)) is not None:
-        return Entry(at, EntryKind.NOTE, told.full_text)
+    if (notice := read_notification(words)) is not None:
+        return Entry(at, EntryKind.NOTE, notice.full_text)
     if words.startswith("<command-"):
         return Entry(at, EntryKind.PROMPT, typed_prompt(words))
     is_own = record.get("isMeta") is True or record.get("isCompactSummary") is True or words.startswith(_ASIDE)
@@ -407,19 +405,19 @@ def _prompt_entry(record: Fields, words: str, at: float) -> Entry:
 
 
 def blocks_of(content: object) -> list[Fields]:
-    """Return the blocks of the content of a message or tool result, which may be one string."""
+    """Return the blocks in the content of a message or a tool result. The content may be one string."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
-    """Return the agent's report from the parent's transcript, and the program's note if it cut the agent off. The
-    report is None, or the note "", if there is none. `blocks` are the texts of the tool result, `result` its structured
-    form, which parents of nested agents do not have."""
+    """Return the agent's report in a tool result, and the program's note if it cut the agent off. Without them, the
+    report is None and the note "". `blocks` are the texts of the result. `result` is its structured form, which parents
+    of nested agents do not have."""
     if isinstance(result.get("content"), list):
-        parts, head = texts_of(result.get("content")), integer(result, "harnessNoteCount") or 0
-        behind = len(parts) - (integer(result, "harnessTailCount") or 0)
+        parts, head = texts_of(result.get("content")), int_at(result, "harnessNoteCount") or 0
+        behind = len(parts) - (int_at(result, "harnessTailCount") or 0)
         notes, report = "\n".join(parts[:head]), "\n".join(parts[head:behind])
     else:
         notes, framed, _ = "\n".join(blocks).partition(_FRAME)
@@ -430,7 +428,7 @@ def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
 
 
 def typed_prompt(prompt: str) -> str:
-    """Return a human's typed prompt in one line, with a slash command's tags resolved."""
+    """Return a human's typed prompt in one line. A slash command's tags become its name and arguments."""
     if prompt.startswith("<command-"):
         parts = dict(_COMMAND.findall(prompt))
         return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
@@ -447,6 +445,6 @@ def _without_frame(text: str) -> str:
 
 
 def texts_of(content: object) -> list[str]:
-    """Return the texts in content."""
+    """Return the texts of the blocks in a content."""
     said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

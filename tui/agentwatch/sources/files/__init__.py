@@ -1,1 +1,1 @@
-"""The files source: a workspace watched for handoffs and returns that agents write as files."""
+"""The source of a workspace's files: the handoffs and returns that agents write."""

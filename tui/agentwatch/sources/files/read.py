@@ -1,4 +1,4 @@
-"""The files of a workspace that are read, by name, and bounded, non-blocking reading without leaving the workspace."""
+"""Chooses the files of a workspace by their names, and reads each without blocking or leaving the workspace."""
 
 import errno
 import hashlib
@@ -19,9 +19,9 @@ from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Disk, Fingerprint, 
 # Handoffs and returns are a few KiB; a larger file was not written for an orchestrator.
 MAX_BYTES = 1024 * 1024
 
-# Names of directories that are never entered: version stores, installed packages, environments, caches; and our own
-# mirror, so that a decision is never taken for a handoff. Common names of people's own directories (`build`, `out`),
-# other dot directories, and ignored directories are entered: agents write there.
+# Names of directories that are never entered: version stores, installed packages, environments, caches. `.agentwatch`
+# is one of them, so that a decision is never read as a handoff. Common directories (`build`, `out`), other dot
+# directories and ignored directories are entered, because agents write there.
 _PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
 DEFAULT_PRUNED = frozenset(_PRUNED.split())
@@ -37,56 +37,57 @@ _ESCAPED = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
 
 
 def is_candidate(name: str) -> bool:
-    """Tell by a file's name, or whole path, whether it is worth reading."""
+    """Tell by a file's name or path whether the file is worth reading."""
     return name.lower().endswith(_SUFFIXES)
 
 
 def is_named_like_document(path: str) -> bool:
-    """Tell whether a file is named handoff, return, report or todos: if unreadable, the operator must hear of it."""
+    """Tell whether a file is named like a handoff, return, report or todo list. If such a file is unreadable, the
+    operator is told."""
     is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
 def make_prune_test(names: frozenset[str] | None) -> Callable[[str], bool]:
-    """Return a test for directory names: equal to one of `names`, or matched by a pattern among them (`*`, `?`, `[`).
-    None: the default names."""
+    """Return a function that tells whether a directory's name is in `names`, or matches a pattern in `names`. A pattern
+    contains `*`, `?` or `[`. If `names` is None, the default names are used."""
     names = DEFAULT_PRUNED if names is None else names
     patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def event_path(name: str) -> str:
-    r"""Return the path in an event for a file name of the operating system.
+    r"""Return the path that events use for a file name of the operating system.
 
-    Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed nor
-    encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path."""
+    The path is nearly always the name itself. A byte that is not UTF-8 is written like `\xff`, because it can be
+    neither hashed nor encoded. A backslash is written as `\\`, so that no two names become one path."""
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
 def system_name(path: str) -> str:
-    """Return the operating system's file name for the path in an event; the reverse of `to_path`."""
+    """Return the operating system's file name for the path of an event: the reverse of `event_path`."""
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
 def join(directory: str, name: str) -> str:
-    """Return the path of a name in a directory, both relative to the root."""
+    """Return the path of a name in a directory. Both paths are relative to the root."""
     return f"{directory}/{name}" if directory else name
 
 
 def absolute_path(root: str, path: str) -> str:
-    """Return the absolute path for one relative to the root, "" for the root. There is no final slash: it would make
-    the system follow a link that has replaced the directory."""
+    """Return the absolute path for a path relative to the root; "" is the root itself. The result has no final slash:
+    with a slash, the system would follow a link that has replaced the directory."""
     return f"{root.rstrip('/')}/{path}" if path else root
 
 
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_other_worktree: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
-    """Yield every directory of a workspace from `below` on (path relative to `root`), parents first, with its content.
+    """Yield each directory of a workspace from `below` on, with its content, parents first.
 
-    The content is the names of directories to enter and of files worth reading (links and pipes, too), or the error if
-    it cannot be listed; for a symbolic link that is NotADirectoryError. A directory below the root with a `.git` file
-    counts as empty if `is_another` is true for its absolute path."""
+    The path is relative to `root`. The content is two lists: the names of directories to enter, and of files worth
+    reading. If the directory cannot be listed, the content is the error: NotADirectoryError for a symbolic link. A
+    directory below the root that has a `.git` file counts as empty if `is_other_worktree` is true for it."""
     pending = [below]
     while pending:
         path = pending.pop()
@@ -129,8 +130,8 @@ _KINDS = {
 
 
 class FileRefusedError(Exception):
-    """A rule forbids to read a file; `reason` is the fault, and `message` adds the remedy, in our own words. `facts`
-    fill the rule's message. `lasting`: only a change of the file's attributes can help."""
+    """A rule forbids to read a file. `message` gives the fault and the remedy, and `reason` the fault alone. `facts`
+    fill in the message. If `lasting`, only a change of the file's attributes can help."""
 
     def __init__(self, rule: str, *, lasting: bool = True, **facts: object):
         self.rule, self.lasting = rule, lasting
@@ -144,12 +145,12 @@ class FileRefusedError(Exception):
 
 
 class BehindLinkError(FileRefusedError):
-    """A directory on the path is a symbolic link, so the file is not at its path."""
+    """A directory on the path is a symbolic link, so the file is in another place."""
 
 
 class FileText(NamedTuple):
-    """A file as it was read: its bytes' sha256 (hex) as `digest`, and as `text` the bytes in UTF-8 without BOM.
-    `findings` has SRC006 if bytes are not UTF-8 and were replaced by U+FFFD."""
+    """A file as it was read. `digest` is the sha256 of its bytes, in hex. `text` is decoded as UTF-8, without a BOM. If
+    some bytes were not UTF-8, they became U+FFFD, and `findings` has SRC006."""
 
     text: str
     digest: str
@@ -158,8 +159,8 @@ class FileText(NamedTuple):
 
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk: Disk = DISK) -> FileText:
-    """Read the file called `relative` (with `/`) below `root`; neither may contain a symbolic link. Raise
-    FileRefusedError if it must not or cannot be read, FileNotFoundError if there is none."""
+    """Read the file at the path `relative` below `root`. Neither path may contain a symbolic link. Raise
+    FileRefusedError if the file must not or cannot be read, and FileNotFoundError if there is no file."""
     *directories, name = relative.split("/")
     if "\0" in relative or not {*directories, name}.isdisjoint({"", ".", ".."}):
         raise FileRefusedError(OUTSIDE)
@@ -178,12 +179,12 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk:
 
 
 def _open_directory(root: Path | str, directories: list[str], disk: Disk) -> Directory:
-    """Return the directory that holds the file; no component may be a link."""
+    """Open the directory that holds the file. No part of the path may be a link."""
     directory = Directory(disk.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW), disk)
     for name in directories:
         with directory as parent:
             try:
-                directory = parent.child(name)
+                directory = parent.open_child(name)
             except OSError as error:
                 # Systems differ in their error for a link: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
                 if error.errno != errno.ENOENT and stat.S_ISLNK(parent.status(name).st_mode):
@@ -193,7 +194,7 @@ def _open_directory(root: Path | str, directories: list[str], disk: Disk) -> Dir
 
 
 def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str, relative: str) -> FileText | None:
-    """Try once to read a file; return None if it changed meanwhile."""
+    """Try to read a file. Return None if the file changed meanwhile."""
     try:
         data, before, after = directory.read_with_status(name, max_bytes)
     except NotRegularError as error:
@@ -201,7 +202,7 @@ def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str
         if error.errno == errno.EFBIG:
             raise FileRefusedError(TOO_LARGE, size=max(status.st_size, max_bytes + 1), limit=max_bytes) from None
         if stat.S_ISLNK(status.st_mode):
-            # Resolving looks at names only, and opens nothing at the other end.
+            # Resolving a link looks at names only, and does not open its target.
             base = os.path.realpath(root)
             target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  file names may not be valid UTF-8
             is_inside = os.path.commonpath([base, target]) == base
@@ -223,5 +224,5 @@ def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str
 
 
 def kind_in_words(mode: int) -> str:
-    """Return in words the kind of something that is no regular file."""
+    """Return in words the kind of something that is not a regular file."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

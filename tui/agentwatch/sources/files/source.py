@@ -1,4 +1,4 @@
-"""The files source: the handoffs and returns in a workspace, read once or watched from now on."""
+"""The source of a workspace's handoffs and returns, whose files are read once or watched."""
 
 import errno
 import math
@@ -44,22 +44,22 @@ from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_other_worktree
 from agentwatch.text import describe_error
 
-Reader = Callable[[str, str], Document | None]  # the text and path of a file to the recognised document
-# The name of a file and the time of its writing, to the time when its content was first committed, or None.
+Reader = Callable[[str, str], Document | None]  # takes a file's text and path, returns the document
+# Takes a file's name and the time of its writing. Returns when its content was first committed, or None.
 Committed = Callable[[str, float], float | None]
 
 # The kernel stamps times in steps of up to 10 ms: a change right after reading may leave every stamp as it was.
 _TICK_NS = 20_000_000
 _FIRST = 1_577_836_800.0  # the beginning of 2020: before that no agent handed work to another
-_LATE_SECONDS = 60.0  # a new change whose time is older than this was given that time, or kept it
+_LATE_SECONDS = 60.0  # while watching, a file's time that is older than this is not believed
 
 
 @dataclass(slots=True)
 class KnownFile:
-    """The state of one file; without a `fingerprint` it is read again at every occasion.
+    """The state of one file. Without a `fingerprint`, the file is read again each time.
 
-    `digest` is of the last content read, and `at` since when the file has it (epoch seconds). `shown` is the last
-    event: the digest of the seen content, `incomplete` if it broke off, or the reason why it could not be read."""
+    `digest` is of the content last read. `at` is since when the file has this content, in epoch seconds. `shown` is the
+    last event: the content's digest, or why it could not be read. If `incomplete`, the content broke off."""
 
     digest: str | None = None
     shown: str | Finding | None = None
@@ -69,9 +69,11 @@ class KnownFile:
 
 
 class HistorySnapshot(NamedTuple):
-    """The content of a history at one moment; `files` are by path, and a file that is not `shown` was gone.
-    `watched_at` is when they were last looked at (epoch seconds). If the history is of one task only, `elsewhere` has
-    (the directories to look at, the time since which other files must have changed to be looked at)."""
+    """The stored history at one moment. `files` are by path; a file without `shown` was gone. `watched_at` is when the
+    files were last looked at, in epoch seconds.
+
+    If the history is of one task only, `limited_to` has directories and a time. A file outside them is read only if it
+    has changed since that time."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -80,15 +82,14 @@ class HistorySnapshot(NamedTuple):
 
 
 class ParsedDocuments:
-    """Reads the documents of a workspace and remembers the last `most` of them. So each is parsed once for the tree and
-    the evidence."""
+    """Parses documents, and remembers the last `most` of them: the tree and the evidence share one parse of each."""
 
     def __init__(self, most: int):
         self._most, self._lock = most, Lock()
         self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
     def open(self, text: str, name: str) -> OpenDocument | None:
-        """Recognise a text, as `read_document` does."""
+        """Parse a text as `read_document` does, or return its remembered parse."""
         from agentwatch.contracts.reading import read_document
 
         with self._lock:
@@ -102,37 +103,36 @@ class ParsedDocuments:
 
 
 class WorkspaceFiles:
-    """The files of one workspace by name, and since when each has its content (epoch seconds). Everything but `content`
-    belongs to one thread."""
+    """The files of one workspace by name. Any thread may call `content`; all else belongs to one thread."""
 
-    settle_seconds = 2.0  # how long a half-written file must rest before it is shown as broken
-    # For the last texts read, until the history has recorded them: a file's current text is read from it again.
+    settle_seconds = 2.0  # a half-written file is shown as broken after so long without a change
+    # Texts are kept up to this size, until the history has recorded them. Other texts are read from their files again.
     most_text_bytes = 1024 * 1024
     disk = DISK
 
     _recalled = HistorySnapshot()
-    watched_until: float | None = None  # the end of the last watch; None if the workspace was not watched before
-    is_watching = False  # everything was read once: from now on every change is seen as it happens
+    watched_until: float | None = None  # the end of the last run's watch; None without such a run
+    is_watching = False  # all files were read once, so that each change is now seen as it happens
     _text_bytes = 0
 
     def __init__(self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None):
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
-        self._places: dict[str, tuple[str, float]] = {}  # by digest: the file that had it last, and since when
-        # By file: its last digest, since when, and until when it was certainly not written again.
+        self._places: dict[str, tuple[str, float]] = {}  # by digest: the file with the content, and since when
+        # By file: its last digest, since when, and until when the file was certainly not written again.
         self._last: dict[str, tuple[str, float, float]] = {}
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}
         self.files: dict[str, KnownFile] = {}
-        # Files whose last content is shown only if it stays until this time, on the monotonic clock.
+        # Half-written files: the content is shown if it stays the same until this time, on the monotonic clock.
         self.withheld: dict[str, float] = {}
-        # Why wanted files could not be read, whatever their names: their content is unknown.
+        # The reasons why files could not be read that agentwatch needs.
         self.unread: dict[str, str] = {}
 
     def remember(self, recalled: HistorySnapshot) -> None:
-        """Take over the state of the files at the last look, before any is read. If no file is known, the first look
-        may still be going on."""
+        """Take over the state of the files from the last run, before any file is read. If that run knew no file, it may
+        have ended during its first look."""
         self._recalled = recalled
         if recalled.files:
             self.watched_until = recalled.watched_at
@@ -146,8 +146,8 @@ class WorkspaceFiles:
                 self.files[name] = file
 
     def content(self, digest: str) -> str | None:
-        """Return the text of a digest, None if it is neither kept nor in its file any more. It may read that file; any
-        thread may call it."""
+        """Return the text with this digest, if need be from its file. Return None if the text is gone. Any thread may
+        call this."""
         text = self._texts.get(digest)
         if text is None and digest in self._places:
             with suppress(FileRefusedError, FileNotFoundError):
@@ -162,7 +162,7 @@ class WorkspaceFiles:
             return None
 
     def may_have_changed(self, path: str, status: os.stat_result | None) -> bool:
-        """Tell whether a file may have changed since it was read; `status` is the current lstat."""
+        """Tell whether a file may have changed since it was read. `status` is its current lstat."""
         file = self.files.get(path)
         if file is None or path in self.withheld or status is None:
             return True
@@ -172,7 +172,7 @@ class WorkspaceFiles:
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
-        """Read a file if it may have changed; drop it if it is not at its path."""
+        """Read a file if it may have changed. If the file is not at its path, forget it."""
         file, status = self.files.setdefault(path, KnownFile()), self.status(path)
         if not self.may_have_changed(path, status):
             return
@@ -180,7 +180,7 @@ class WorkspaceFiles:
         try:
             text = read_file(self._root, path, self._settings.max_bytes, self.disk)
             self.unread.pop(path, None)
-            # If it changed just before it was read, its fingerprint may not show the next change.
+            # If the file changed just before it was read, its fingerprint may not show the next change.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
             file.fingerprint = None if is_racy else text.fingerprint
             self._apply_text(path, file, text)
@@ -190,10 +190,10 @@ class WorkspaceFiles:
             now = time.monotonic()
             due = self.withheld.setdefault(path, now + self.settle_seconds)
             if error.rule != CHANGING or due <= now:
-                self._record_refusal(path, file, error, status)
+                self._refuse_file(path, file, error, status)
 
     def drop(self, path: str) -> None:
-        """Forget a file that is gone."""
+        """Forget a file that is gone, and emit this."""
         file = self.files.pop(path, None)
         if file:
             self.unread.pop(path, None)
@@ -201,24 +201,24 @@ class WorkspaceFiles:
             self._emit_missing(path, file, None, time.time())
 
     def _apply_text(self, path: str, file: KnownFile, text: FileText) -> None:
-        """Decide about the event for a content that was read."""
+        """Emit the event for a content that was read, if there is anything new."""
         written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
-        # Written since it was shown, with the same content: perhaps a child has failed as before.
+        # The file was written again with the same content: perhaps a child has failed once more.
         is_again = file.shown == text.digest and written > self._last.get(path, ("", 0.0, math.inf))[2]
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
             return
         if self._read_document is None:
-            # In the source's thread: the models of the contracts take as long to load as a screen to appear.
+            # Imported in the source's thread, because the contracts take as long to load as a screen to appear.
             from agentwatch.contracts.reading import read_document
 
             self._read_document = read_document
         try:
             reading = self._read_document(text.text, event_path(path))
-        except Exception as error:  # no content that an agent writes may hide the work of the others
+        except Exception as error:  # no file of one agent may hide the work of the others
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-        # Half of a document, or another text in place of a document: perhaps somebody is about to write the rest. A
-        # file first seen may have rested long before.
+        # Half a document, or another text in place of a document: somebody may be about to write the rest. A file that
+        # is seen for the first time may have rested long before.
         is_half = isinstance(file.shown, str) if reading is None else not reading.complete
         rest = self.settle_seconds
         if file.digest is None:
@@ -233,7 +233,7 @@ class WorkspaceFiles:
             return
         is_return = isinstance(reading.document, Return)
         if not reading.document.recognised and not is_return:
-            # It has no packet or checklist: nothing else is to be reported.
+            # The file has no packet or checklist, so its first finding is the only one to report.
             self._emit_missing(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
             if text.digest not in self._texts:
@@ -241,7 +241,7 @@ class WorkspaceFiles:
                 self._text_bytes += len(text.text)
                 while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
-            # The same string object as in the event: there is one for each document of the workspace.
+            # Keep the string object that the event has, to save memory.
             file.shown, file.incomplete = text.digest, not reading.complete
             at = self._date_content(path, text.digest, written, reading.document, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
@@ -249,17 +249,15 @@ class WorkspaceFiles:
                 Seen(seq, at, event_path(path), text.digest, reading.document, findings, file.incomplete)
             )
 
-    def _record_refusal(
-        self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None
-    ) -> None:
-        """Record that a file is not read; report it if it looks like ours, or was ours."""
+    def _refuse_file(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
+        """Record that a file cannot be read. Emit why if the file was shown, or is named like a document."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.digest = None
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
         is_ours = file.shown is not None or is_named_like_document(path)
         is_wanted = links.must_be_readable(path) or isinstance(file.shown, str)
-        # Any other file that is written all the time is somebody's log.
+        # Any other file that is written all the time is probably a log.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
         if is_ours:
@@ -267,22 +265,22 @@ class WorkspaceFiles:
             self._emit_missing(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
     def _emit_missing(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
-        """Emit why the file cannot be read; None: that it is gone."""
+        """Emit why a file cannot be read, or if `finding` is None, that the file is gone."""
         if file.shown != finding:
             file.shown, seq, path = finding, next(self._seq), event_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
     def _date_content(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
-        """Return since when a file has this content, `written` by the file's own time; `is_again`: written again."""
-        # At the first look the file may be a copy, so the document's own time, or git's, takes precedence. Later the
-        # file's time must be plausible: nobody puts a failure into the past. A move is no sign of life.
+        """Return since when a file has this content. `written` is the file's time. `is_again`: rewritten unchanged."""
+        # At the first look the file may be a copy, so the document's own time is used first, and then git's. Later, a
+        # file's time that lies far back is not believed. Moving a file does not change the date of its content.
         now = time.time()
         written = min(written, now)
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
             there, _, kept_until = self._last.get(place, ("", 0.0, 0.0))
-            # The same checklist may belong to many tasks: only a moved one kept its time.
+            # Many tasks may have an equal checklist, so only a file that was moved keeps the date.
             is_own = isinstance(document, TodoList) and (there != digest or written > kept_until)
             if place == name or held == digest or is_own:
                 since = now - _LATE_SECONDS if self.is_watching else self.watched_until
@@ -299,17 +297,17 @@ class WorkspaceFiles:
         return at
 
 
-# How long to read between two batches, and two looks at the events, so that these do not pile up behind a backlog.
+# Read no longer than this before the next look at the system's events, so that events do not pile up.
 _SLICE_SECONDS = 0.02
-_RECHECK_SECONDS = 0.1  # between two reads of withheld files, if everything is read once
-_ROOT_SECONDS = 1.0  # between two looks at the root: no event reports the loss of a directory above it
+_RECHECK_SECONDS = 0.1  # seconds between two reads of half-written files in a scan
+_ROOT_SECONDS = 1.0  # between two checks of the root: no event reports that a directory above it is gone
 
-# Between two sweeps: the system reports lost events, and only writes over a network go unnoticed.
+# Between two sweeps. The system says when it loses events, so only writes over a network go unnoticed.
 _SWEEP_SECONDS = 300.0
 _POLL_SHARE = 0.02
-_LOSS_SHARE = 0.05  # the share of one core for sweeps without events, and after lost events
+_LOSS_SHARE = 0.05  # the shares of one core that sweeps take: without any events, and after lost events
 
-# Of texts, if everything is read once: then each is needed once more, for its evidence.
+# The size of texts that a scan keeps, because each text is needed once more for its evidence.
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
 _MOST_PROBLEMS = 20
 _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -320,14 +318,14 @@ Emit = Callable[[Batch], None]
 class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    Events say which files to read again; a sweep compares everything with the disk. `read_document` is by default that
-    of the contracts; `committed` tells when the first files were committed. Paths are relative to the root, which is
-    ""."""
+    The system's events say which files to read again. A sweep compares all files with the disk. `read_document` parses
+    a file; without it, the contracts' parser is used. `committed` says when a file was first committed. Paths are
+    relative to the root, which is ""."""
 
     thread_name = "agentwatch-files"
     join_seconds = 1.0
 
-    _root_inode: int | None = None  # None: sweep as soon as there is a root
+    _root_inode: int | None = None  # None before the root was seen
     _is_starting = True
     _problem = ""
     _emitted: Health | None = None
@@ -347,16 +345,16 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # files to read, in this order
         self._watcher: Watcher
-        # When to look at the root, when to sweep, and the earliest time to sweep if events are lost.
+        # When to check the root, when to sweep, and when a sweep is allowed after lost events.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        # The share of one core that a storm of changes may take, including all that the process does because of it; the
-        # seconds of that which a burst has at once; and the longest rest between two turns. A file that is written
-        # again meanwhile is read once, in its last state.
+        # A storm of changes may take this share of one core, counting all work of the process. A burst may use so many
+        # seconds at once. The last number is the longest rest. A file that is written several times during a rest is
+        # read only once.
         self._pace, self._spent = Pace(0.18, 1.5, 0.4), 0.0
 
     def start(self, emit: Emit) -> None:
-        """Begin; `emit` gets every batch in the source's thread, the first one at once and empty. When it raises
-        RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
+        """Begin to watch. The source's thread calls `emit` for every batch; the first batch is empty and comes at once.
+        If `emit` raises RuntimeError, because nobody listens any more, the source ends."""
         self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.poll else "")
         super().start(emit)
 
@@ -367,8 +365,8 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             super().stop()
 
     def scan(self) -> Batch:
-        """Return the current files of the workspace in the order of writing, after waiting for half-written ones. Raise
-        WorkspaceError if there is no workspace."""
+        """Read all files, also half-written ones, and return their events by time. Raise WorkspaceError without a
+        workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         self.most_text_bytes = _ONE_LOOK_BYTES
@@ -386,12 +384,12 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     # The thread
 
     def _run(self, emit: Emit) -> None:
-        """Watch until stopped; a failure is reported in the health, and watching begins again."""
+        """Watch until stopped. After a failure, the health shows it and watching begins again."""
         self._emit = emit
         while not self._stopped:
             try:
                 self._work_once()
-            except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
+            except Exception as error:  # noqa: BLE001  if the thread just ended, the screen would look live but be old
                 self._problem = f"Watching failed and is tried again ({describe_error(error)})"
                 self._emit_news()
                 self._rest(2.0)
@@ -399,7 +397,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._watcher.close()
 
     def _work_once(self) -> None:
-        """Wait for events, at most until something else is due, and do the pending work."""
+        """Wait for events until something else is to be done, and then do all pending work."""
         if time.monotonic() >= self._root_at:
             self._check_root()
         if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
@@ -417,14 +415,15 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._emit_news()
         spent, self._spent = time.process_time() - self._spent, time.process_time()
         if changes.paths and not is_starting:
-            # The whole process counts: the work of other threads is caused by these changes.
+            # The time of the whole process counts, because other threads work on these changes, too.
             self._pace.spend(spent)
             self._rest(self._pace.rest)
 
     def _queue_changes(self, changes: Changes) -> None:
-        """Sweep the directories in events, and queue the files: first those that are gone, then by time of change. In a
-        storm a return that is read before its handoff would be taken for an earlier one, so a file that changed again
-        goes to the end."""
+        """Sweep the changed directories, and queue the changed files: missing files first, then by their times.
+
+        A file that changed again goes to the end of the queue. Otherwise, in a storm, a return may be read before its
+        handoff, and would be taken for an earlier return."""
         if changes.lost:
             self._sweep_at = min(self._sweep_at, self._lost_at)
         if "" in changes.paths:
@@ -467,7 +466,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             self._queue.clear()
             self._forget_paths(self._directories, self.files)
         elif self._root_inode != inode or not self._directories or self._watcher.watch(""):
-            # A directory that is made anew may get the old one's inode, but it has no watch yet.
+            # A new directory may get the inode of the old one, but the new one has no watch yet.
             self._sweep_all()
         self._root_inode = inode
 
@@ -480,7 +479,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
-        """Walk these directories, queue files that may have changed in order of writing, and drop missing files."""
+        """Walk these directories. Queue files that may have changed, in the order of writing. Drop missing ones."""
         walked, found = set[str](), set[str]()
         for top in sorted(tops):
             if top in walked:
@@ -492,14 +491,14 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
                 if not isinstance(listing, OSError):
                     self.unread.pop(path, None)
                     found.update(join(path, name) for name in listing[1])
-                    # Before the walk lists them: from now on, a new file in them is an event or is listed.
+                    # Watch these directories before the walk lists them, so that no new file in them is missed.
                     for name in listing[0]:
                         self._watcher.watch(join(path, name))
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
-                    # The known files in it may still be there: reading each shows whether it can be reached.
+                    # Its known files may still exist. Reading each file shows whether it does.
                     found |= _paths_below(self.files, {path})
                 walked.add(path)
         self._forget_paths(_paths_below(self._directories, tops) - walked, _paths_below(self.files, tops) - found)
@@ -524,16 +523,15 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     # Events and health
 
     def _emit_news(self) -> None:
-        """Emit the events since the last batch, and the health, unless nothing is new."""
         events, self.events = tuple(self.events), []
         health = self._health()
         if not events and health == self._emitted:
             return
-        # Also at the end: the content that was read counts as known.
+        # Emit also when the source stops, because files that were read are not read again.
         self._emitted = health
         try:
             self._emit(Batch(events, health))
-        except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
+        except RuntimeError:  # the receiver's event loop is closed, so nobody listens any more
             self._stopped = True
 
     def _health(self) -> Health:
@@ -545,7 +543,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
-        """Return the first unreadable places: there may be as many as the workspace has."""
+        """Return the first places that cannot be read. There may be as many as the workspace has files."""
         return [
             Problem(FILES, event_path(absolute_path(self._root, path)), f"{event_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)
@@ -553,6 +551,5 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
 
 
 def _paths_below(paths: Iterable[str], tops: set[str]) -> set[str]:
-    """Return those of the paths that are one of these directories, or lie below one."""
     prefixes = tuple(f"{top}/" if top else "" for top in tops)
     return {path for path in paths if path in tops or path.startswith(prefixes)}

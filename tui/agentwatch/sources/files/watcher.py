@@ -1,4 +1,4 @@
-"""Waits for events in a set of directories: by inotify, by watchfiles (with less detail), or not at all."""
+"""Waits for changes in a set of directories: by inotify, by watchfiles (with less detail), or not at all."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agentwatch.text import describe_error
 if TYPE_CHECKING:
     from inotify_simple import INotify
 
-# From <sys/inotify.h>, because the library is imported only when something is watched. The events: a file was written,
-# closed, moved, created, deleted or changed in its attributes (nothing that reading causes), or the directory itself
-# was deleted or moved. No link is followed, and unlinked files are excluded.
+# Copied from <sys/inotify.h>, because the library is imported only when something is watched. A file was written,
+# closed, moved, created or deleted, or its attributes changed; or the directory itself was deleted or moved. Reading
+# causes no event. No link is followed, and unlinked files are excluded.
 _MASK = 0x0700_0FCE
-NAMES = 0x0700_0FC0  # only names: no event for a file that is opened for a lock, and closed
+NAMES = 0x0700_0FC0  # only changes of names: a file that is opened and closed causes no event
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
@@ -34,7 +34,7 @@ _NOISE_SECONDS = 0.005
 
 
 class Changes(NamedTuple):
-    """Changes in watched directories; `paths` are relative to the root, and `lost` says that there were more."""
+    """Changes in watched directories. `paths` are relative to the root. If `lost`, there were more changes."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
@@ -43,21 +43,19 @@ class Changes(NamedTuple):
 class Watcher:
     """Waits for changes directly inside given directories below `root`; "" is the root itself.
 
-    `concerns` tells by a file's name whether it is relevant. All methods but `wake` belong to one thread. If the system
-    gives no events (any more), `polling` is the reason, in words for the operator, and `wait` only waits.
-    """
+    `matters` tells by a file's name whether its changes matter. Any thread may call `wake`; the other methods
+    belong to one thread. If the system reports no changes, `polling` is the reason in words for the operator, and
+    `wait` only waits."""
 
     has_inotify = sys.platform == "linux"
     _inotify: INotify | None = None
     _stop: threading.Event | None = None  # ends the watch of everything below the root, if there is no inotify
     _has_lost = False
 
-    def __init__(
-        self, root: str, is_relevant: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK
-    ):
+    def __init__(self, root: str, matters: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK):
         self.polling = polling
         self._mask = mask
-        self._root, self._is_relevant = root, is_relevant
+        self._root, self._matters = root, matters
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self._woken, self._waker = socket.socketpair()
@@ -65,7 +63,7 @@ class Watcher:
         self._poll.register(self._woken, select.POLLIN)
 
     def watch(self, path: str) -> bool:
-        """Watch this directory for events in it; return whether that is new; a repeated call renews a dead watch."""
+        """Watch a directory, and return whether this is new. A repeated call replaces a watch that has ended."""
         if self.polling:
             return False
         if not self.has_inotify:
@@ -77,19 +75,19 @@ class Watcher:
             if self._inotify is None:
                 import inotify_simple
 
-                # Otherwise it would start programs, by their names, to find the C library.
+                # Without this, inotify_simple would start programs to find the C library.
                 inotify_simple._libc = CDLL(None, use_errno=True)  # noqa: SLF001
                 self._inotify = inotify_simple.INotify(nonblocking=True)
                 self._poll.register(self._inotify, select.POLLIN)
             watch = self._inotify.add_watch(absolute_path(self._root, path), self._mask)
         except OSError as error:
-            # With other errors, the directory is gone, replaced, or not readable: listing it reports that.
+            # Other errors mean that the directory is gone, replaced or unreadable. Listing the directory reports this.
             if error.errno in _LIMITS:
                 cure = "Raise fs.inotify.max_user_watches and max_user_instances, or prune directories"
                 self._give_up(f"the system gives no more file watches ({os.strerror(error.errno)}). {cure}")
                 self._close_watches()
             return False
-        # The kernel knows directories, not names: a directory that was moved keeps its watch.
+        # The kernel watches directories, not names: a directory that was moved keeps its watch.
         if watch in self._paths:
             del self._watches[self._paths[watch]]
         is_new = self._paths.get(watch) != path
@@ -102,13 +100,13 @@ class Watcher:
         """Stop watching a directory."""
         watch = self._watches.pop(path, None)
         if watch is not None and self._inotify is not None:
-            # If the directory is gone, so is its watch: then it is unknown here, and removing it fails.
+            # If the directory is gone, so is its watch, and removing it fails.
             self._paths.pop(watch, None)
             with suppress(OSError):
                 self._inotify.rm_watch(watch)
 
     def wait(self, timeout: float) -> Changes:
-        """Return the changes since the last call: at once if there are any, otherwise within `timeout` seconds."""
+        """Return the changes since the last call. Wait for changes for at most `timeout` seconds."""
         if self._has_lost:
             self._has_lost = False
             return Changes(lost=True)
@@ -121,21 +119,21 @@ class Watcher:
         for watch, mask, _, name in self._inotify.read(0):
             directory = self._paths.get(watch)
             lost = lost or bool(mask & _Q_OVERFLOW)
-            if directory is not None and (not name or mask & _ISDIR or self._is_relevant(name)):
+            if directory is not None and (not name or mask & _ISDIR or self._matters(name)):
                 paths.add(join(directory, name) if name else directory)
         if not (paths or lost):
             time.sleep(_NOISE_SECONDS)
         return Changes(frozenset(paths), lost)
 
     def _watch_recursively(self, stop: threading.Event) -> None:
-        """Report that something has changed below the root, in a thread of its own."""
+        """Note in `_has_lost` that something changed below the root. This runs in a thread of its own."""
         import watchfiles
 
-        def is_relevant(_: object, path: str) -> bool:
-            return self._is_relevant(path) or os.path.isdir(path)
+        def matters(_: object, path: str) -> bool:
+            return self._matters(path) or os.path.isdir(path)
 
         try:
-            for _ in watchfiles.watch(self._root, watch_filter=is_relevant, debounce=100, step=10, stop_event=stop):
+            for _ in watchfiles.watch(self._root, watch_filter=matters, debounce=100, step=10, stop_event=stop):
                 self._has_lost = True
                 self.wake()
         except (OSError, RuntimeError) as error:
@@ -147,12 +145,12 @@ class Watcher:
         self._has_lost = True
 
     def wake(self) -> None:
-        """End the current wait, or the next one; any thread may call it."""
+        """End the current wait, or the next one if nobody waits. Any thread may call this."""
         with suppress(OSError):
             self._waker.send(b".")
 
     def close(self) -> None:
-        """Close everything; nothing is watched any more."""
+        """Stop watching, and close everything."""
         self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()

@@ -1,13 +1,12 @@
-"""The agents' own session stores as sources; our readers use these parts:
+"""The sources that read the agents' own session stores. The modules are:
 
-`source`, `registry`  the thread that asks all readers; the table of the readers, and the directories of live sessions
-`reader`              the protocol (`SessionReader`), texts as messages, and the base of our readers
-`store`               the loop for programs that keep files of lines (`FilesReader`): find the files, read on, fold.
-                      A program gives its `files` pattern, a fold for a file (`begin`, with `add(record)`),
-                      `runs_of(session)` and `entries_of(run)`; other differences are methods with defaults to override
-`runs`                an account of one agent (`Account`), which a fold extends, and the run made of it (`run_of`)
-`entries`             `Entry`, a part of a record; the acts of an agent: commands with their ends, and files;
-                      the transcript of a run, its steps, and the thread that follows it on the screen
-`processes`           the running programs, by the files in which they register
-`fields`              files of lines: torn, cut short, replaced, refused; and typed access to their records
+`source`      the thread that asks all readers for changes
+`registry`    the table of the readers, and the directories of live sessions
+`reader`      the protocol of a reader (`SessionReader`), and the base class of our readers
+`store`       the base class for programs that keep files of lines (`FilesReader`). A program gives the pattern `files`,
+              a fold for each file (`make_fold`), `runs_of` and `entries_of`, and may override other methods.
+`runs`        the account of one agent (`Account`), which a fold extends, and the run made of it (`run_of`)
+`entries`     the parts of a record (`Entry`), the acts of an agent, and the transcript of a run
+`processes`   the running programs, by the files that they write about themselves
+`fields`      the lines of a growing file, and typed access to the fields of its records
 """

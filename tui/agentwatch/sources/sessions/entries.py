@@ -1,4 +1,4 @@
-"""Entries, the parts of any program's record; the acts that follow from them; and the steps of a transcript."""
+"""Entries (the parts of records of all programs), the acts of agents, and the steps of a transcript."""
 
 import errno
 import json
@@ -34,10 +34,10 @@ from agentwatch.text import shorten_paths
 
 _MOST_TODOS = 1000
 _LONGEST_TODO = 500
-_STEP = ("content", "step", "description")  # the names for the text of a step
+_STEP = ("content", "step", "description")  # names of the argument with a step's text
 TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PROGRESS, "completed": TodoStatus.DONE}
 
-Place = tuple[int, int]  # the place of a record, and the number of an entry in it
+Place = tuple[int, int]  # the place of a record in its file, and the number of an entry in the record
 
 _FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _MAIN_ARGUMENTS = (
@@ -45,15 +45,15 @@ _MAIN_ARGUMENTS = (
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
 )  # the arguments that describe a call, the best first
 _PLACES = ("workdir", "cwd", "directory", "dir_path")
-_SHARED = ("shellId", "session_id", "sessionId")  # a shell that goes on from call to call
+_SHARED = ("shellId", "session_id", "sessionId")  # arguments that name a shell which lives on from call to call
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
 _BEGINNING = 2_000
-_BLIND = 100  # a text of this length without a space is encrypted, or no words
+_BLIND = 100  # a text of this length without a space is encrypted, or has no words
 _SHELLS = ("-lc", "-c")
 
 
 class EntryKind(StrEnum):
-    """The kind of a part of a record; a note is the program's, such as an interrupted turn or its own answer."""
+    """The kind of a part of a record. A note is from the program itself, for example about an interrupted turn."""
 
     WORDS = "words"
     CALL = "call"
@@ -64,9 +64,9 @@ class EntryKind(StrEnum):
 
 
 class CommandEnd(NamedTuple):
-    """How a command ended by the program's own record; `output` is foreign, and as much as is kept. `exit_code` is None
-    if not stated: the command runs on in the background, was killed, or is reported in words alone. `is_cut`: the
-    record says that the output is incomplete."""
+    """How a command ended, by the program's own record. `output` is untrusted, and may be only a part. `exit_code` is
+    None if the record has none: the command still runs, was killed, or is described in words. `is_cut`: the record says
+    that the output is incomplete."""
 
     exit_code: int | None
     output: str
@@ -74,9 +74,10 @@ class CommandEnd(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One part of a record, uncut; texts are foreign and unsanitised, and `at` is in epoch seconds. `call` is the id of
-    a call, also in its result; `given` are its arguments. `refused`: a human, or their rule or hook, did not allow it;
-    then it has `failed`, too. `cwd` is where a call was made, "" if not stated."""
+    """One part of a record. Its texts are complete and untrusted. `at` is in epoch seconds.
+
+    `call` is the id of a call; the call's result has the same id. `given` are the arguments. If `refused`, a human or
+    their rule or hook did not allow the call; it has then also `failed`. `cwd` is where a call was made, or ""."""
 
     at: float
     kind: EntryKind
@@ -91,34 +92,34 @@ class Entry(NamedTuple):
 
 
 def main_argument(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
-    """Return the main argument of a call in one line; paths below one of `places` are relative to it."""
+    """Return the argument that best describes a call, in one line. Paths below one of `places` are made relative."""
 
-    def first(value: str) -> str:
+    def shorten(value: str) -> str:
         return first_line(shorten_paths(value[:_BEGINNING], places), LONGEST_DOING)
 
     for key in () if tool.startswith("mcp__") else _MAIN_ARGUMENTS:
-        if isinstance(value := given.get(key), str | list) and (words := first(_as_command_line(value))):
+        if isinstance(value := given.get(key), str | list) and (words := shorten(_as_command_line(value))):
             return words
     for value in given.values():
         if not isinstance(value, str):
             continue
         if (patched := _PATCHED.search(value[:_BEGINNING])) is not None:
-            return first(patched[1])
-        words = first(value)
+            return shorten(patched[1])
+        words = shorten(value)
         if words and not words.startswith("```") and (len(words) < _BLIND or " " in words):
             return words
-    asked = (text(one, "question") for one in objects(given, "questions"))
-    return first_line(next(filter(None, asked), ""), LONGEST_DOING)
+    questions = (text(one, "question") for one in objects(given, "questions"))
+    return first_line(next(filter(None, questions), ""), LONGEST_DOING)
 
 
 def shell_command(given: Fields) -> str:
-    """Return the whole line that a shell was given, "" if there is none."""
+    """Return the whole command line that a shell was given, or "" if there is none."""
     value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
     return _as_command_line(value).strip(" \t\n")
 
 
 def _as_command_line(value: str | list[object]) -> str:
-    """Return a command in one line; a list for a shell holds the line in its last part."""
+    """Return a command in one line. If a list starts a shell, its last part is the command line."""
     if isinstance(value, str):
         return value
     parts = [part for part in value if isinstance(part, str)]
@@ -126,7 +127,7 @@ def _as_command_line(value: str | list[object]) -> str:
 
 
 class ActKind(StrEnum):
-    """The kind of a use of a tool; `strange`: its effect is unknown, so it may have run or changed anything."""
+    """The kind of an act. The effect of a `strange` act is unknown: it may have run or changed anything."""
 
     COMMAND = "command"
     WRITE = "write"
@@ -139,7 +140,7 @@ _TOOLS = {
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
         " str_replace insert"
     ),
-    # Tools that show files or pages; or change and run nothing; or hand on to an agent that has its own transcript.
+    # Tools whose use is no act: they only show something, change nothing, or start an agent with its own transcript.
     None: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
         " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
@@ -154,9 +155,10 @@ _KINDS = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()
 
 
 class Act(NamedTuple):
-    """One use of a tool by an agent; texts are foreign, times are in epoch seconds. `what` is the command line, or the
-    written path, as given; for other kinds the tool. `answered` is the place of its result and `ended_at` its time,
-    None without one. `cwd` is "" if unknown. `refused`: it never happened."""
+    """One use of a tool by an agent. Texts are untrusted, and times are in epoch seconds.
+
+    `what` is the command line, the written path, or else the tool. `answered` is the place of the result, and
+    `ended_at` its time; both are None without a result. `cwd` is "" if unknown. A `refused` act never happened."""
 
     kind: ActKind
     what: str
@@ -172,8 +174,8 @@ class Act(NamedTuple):
 
 
 def find_acts(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """Yield the acts in the records of a transcript, in the order of the results; those without one come last. Talk and
-    plans are left out. Raise what reading the records raises."""
+    """Yield the acts in the records of a transcript, in the order of their results. Acts without a result come last.
+    Talk and plans are left out. An error in reading the records is raised."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
         for number, entry in enumerate(entries):
@@ -206,10 +208,10 @@ def _make_acts(call: Entry, place: Place) -> Iterator[Act]:
 
 def _directory_of(call: Entry) -> str:
     if any(key in call.given for key in _SHARED):
-        # Earlier commands may have changed that shell's directory.
+        # Earlier commands may have changed the shell's directory.
         return ""
-    told = next((place for key in _PLACES if (place := text(call.given, key))), "")
-    return posixpath.normpath(posixpath.join(call.cwd, told)) if call.cwd or told.startswith("/") else ""
+    given = next((place for key in _PLACES if (place := text(call.given, key))), "")
+    return posixpath.normpath(posixpath.join(call.cwd, given)) if call.cwd or given.startswith("/") else ""
 
 
 def _written_paths(given: Fields) -> Iterator[str]:
@@ -220,7 +222,7 @@ def _written_paths(given: Fields) -> Iterator[str]:
 
 
 def make_todos(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
-    """Return a checklist of steps: (text, status), which is `pending`, `in_progress` or `completed`."""
+    """Return a checklist of steps (text, status). A status is `pending`, `in_progress` or `completed`."""
     return tuple(
         Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
         for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
@@ -230,31 +232,31 @@ def make_todos(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
 def read_todos(given: Fields) -> tuple[Todo, ...]:
     """Return the checklist in a tool's arguments, without cancelled items."""
     steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
-    told = (
+    items = (
         (next(filter(None, (text(item, key) for key in _STEP)), ""), status)
         for status, item in steps
         if status != "cancelled"
     )
-    return make_todos((words, status) for words, status in told if words)
+    return make_todos((words, status) for words, status in items if words)
 
 
-EntriesIn = Callable[[Fields], Iterable[Entry]]  # the entries in a record; never raises for its content
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # returns the entries in a record, and never raises for its content
 place_of = attrgetter("place")
 
-_MOST = 20_000  # steps that are known at once, the last ones: they must not fill the memory
+_MOST = 20_000  # only so many of the last steps are kept, to save memory
 _AGAIN_SECONDS = 5.0
 TELLS_NOTHING = "what it did cannot be told from here"
 _GONE = "Its file is gone"
-_WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are followed
+_WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are read when following begins
 _ONE_LOOK = 4 * 1024 * 1024
 
 _REST = 0.05
-_LONGEST_REST = 2.0  # seconds between two looks; for an unchanged file, a look only asks for its status
-_SHARE = 4.0  # rest before the next look, as a multiple of the last one's duration
+_LONGEST_REST = 2.0  # seconds between two reads of a transcript
+_SHARE = 4.0  # rest before the next read, as a multiple of the last read's duration
 
 
 class Outcome(StrEnum):
-    """The outcome of a call; `refused`: a human, or a rule of theirs, did not allow it."""
+    """The outcome of a call. If `refused`, a human, or a rule of theirs, did not allow the call."""
 
     OPEN = "open"
     DONE = "done"
@@ -263,9 +265,9 @@ class Outcome(StrEnum):
 
 
 class Step(NamedTuple):
-    """A line of a transcript as known so far; texts are foreign, on one line and at most 200 characters. `answered` is
-    the place of the result. `about` is the main argument of the tool, the words, or a checklist's progress; `handed` is
-    the digest of a prompt for another agent, else "". Times are epoch seconds."""
+    """One row of a transcript, as known so far. Texts are untrusted, on one line, and at most 200 characters long.
+    Times are in epoch seconds. `about` is the tool's main argument, the words, or the progress of a checklist.
+    `answered` is the place of the result. `handed` is the digest of a prompt for another agent, or ""."""
 
     place: Place
     kind: EntryKind
@@ -281,7 +283,7 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """The known steps, in their order; a result belongs to the step of its call."""
+    """The known steps of a transcript, in order. A result is stored in the step of its call."""
 
     def __init__(self) -> None:
         self._steps: dict[Place, Step] = {}
@@ -291,13 +293,13 @@ class Steps:
         return tuple(self._steps.values())[-_MOST:]
 
     def add(self, place: int, entries: Iterable[Entry]) -> None:
-        """Add a record that follows all others."""
+        """Add the entries of a record that follows all other records."""
         for number, entry in enumerate(entries):
             at = place, number
             if entry.kind is EntryKind.RESULT:
-                asked = self._open.pop(entry.call, None)
-                if asked is not None and asked in self._steps:
-                    self._steps[asked] = _step_with_result(self._steps[asked], at, entry)
+                call = self._open.pop(entry.call, None)
+                if call is not None and call in self._steps:
+                    self._steps[call] = _step_with_result(self._steps[call], at, entry)
                 continue
             step, last = make_step(at, entry), next(reversed(self._steps.values()), None)
             if last and _may_repeat(last, step) and last.about == step.about:
@@ -308,20 +310,20 @@ class Steps:
 
 
 def _may_repeat(before: Step | Entry, after: Step | Entry) -> bool:
-    """Tell whether these may be the same words twice: some programs repeat an answer when the turn ends."""
+    """Tell whether two entries may be the same words twice. Some programs repeat an answer when the turn ends."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
-def make_step(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
-    """Return a step from its records."""
-    step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
-    if said.kind is EntryKind.CALL:
-        checklist, handed = _checklist_progress(said.given), text(said.given, "prompt")
+def make_step(place: Place, entry: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
+    """Return the step for an entry, and for its result if there is one."""
+    step = Step(place, entry.kind, entry.at, about=one_line(entry.text), outcome=_outcome(entry))
+    if entry.kind is EntryKind.CALL:
+        checklist, handed = _checklist_progress(entry.given), text(entry.given, "prompt")
         step = step._replace(
-            tool=one_line(said.tool),
-            about=one_line(checklist or main_argument(said.tool, said.given)),
+            tool=one_line(entry.tool),
+            about=one_line(checklist or main_argument(entry.tool, entry.given)),
             outcome=Outcome.OPEN,
-            # No other tool has a whole prompt.
+            # Only tools that start an agent have a prompt.
             handed=digest_of(handed) if handed is not None else "",
             is_checklist=bool(checklist),
         )
@@ -333,7 +335,7 @@ def _step_with_result(step: Step, place: Place, result: Entry) -> Step:
 
 
 def one_line(words: str) -> str:
-    """Return the beginning of a text in one line, without Markdown's marks at the beginnings of lines."""
+    """Return the beginning of a text in one line, without the Markdown marks at the beginnings of its lines."""
     lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
     return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
 
@@ -343,7 +345,7 @@ def _outcome(entry: Entry) -> Outcome:
 
 
 def _checklist_progress(given: Fields) -> str:
-    """Return a checklist in one line: how many items are done, and the current or else last done one; "" if empty."""
+    """Return the progress of a checklist and its current (or last done) item, such as `2/5 write tests`, or ""."""
     todos = read_todos(given)
     done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
     now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
@@ -351,7 +353,7 @@ def _checklist_progress(given: Fields) -> str:
 
 
 def format_arguments(given: Fields) -> str:
-    """Return the arguments of a call for people: one below the other, long ones on lines of their own."""
+    """Return the arguments of a call for people to read, one below the other."""
     only = next(iter(given.values()), "")
     if len(given) == 1 and isinstance(only, str):
         return only
@@ -363,21 +365,21 @@ def format_arguments(given: Fields) -> str:
 
 
 class TranscriptEnd(NamedTuple):
-    """The end of a transcript; `trouble` is the reason if it has become unreadable: the steps are the last then."""
+    """The last steps of a transcript. `trouble` is the reason if the transcript has become unreadable."""
 
     steps: Sequence[Step] = ()
     trouble: str = ""
 
 
 class WholeStep(NamedTuple):
-    """The whole text of a step, and its result, None while there is none."""
+    """The complete entry of a step, and the entry of its result, or None while there is no result."""
 
     said: Entry
     result: Entry | None = None
 
 
 class RunTranscript(ABC):
-    """The transcript of one run; one thread calls `look`, any thread the rest. Only `records` raises an error."""
+    """The transcript of one run. `read_end` belongs to one thread, the rest to any. Only `records` raises errors."""
 
     _trouble = ""
 
@@ -386,7 +388,7 @@ class RunTranscript(ABC):
         self._steps = Steps()
 
     def read_end(self) -> TranscriptEnd | None:
-        """Return its current end, None if nothing has changed since the last look."""
+        """Return the last steps, or None if nothing has changed since the previous call."""
         before = self._trouble
         try:
             is_new, self._trouble = self._read(), ""
@@ -398,18 +400,18 @@ class RunTranscript(ABC):
         return TranscriptEnd(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
 
     def read_step(self, step: Step) -> WholeStep | None:
-        """Return the whole text of a step, None if it is gone."""
+        """Return the complete text of a step, or None if the step is gone."""
         (place, number), answered = step.place, step.answered
-        said = self._entries_at(place)
-        if number >= len(said):
+        entries = self._entries_at(place)
+        if number >= len(entries):
             return None
         if answered is None:
-            return WholeStep(said[number])
+            return WholeStep(entries[number])
         results = self._entries_at(answered[0])
-        return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
+        return WholeStep(entries[number], results[answered[1]] if answered[1] < len(results) else None)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries, from the beginning, as far as they can be read."""
+        """Yield all entries from the beginning, as far as they can be read."""
         last = None
         with suppress(OSError, ValueError):
             for _, said in self._load():
@@ -419,7 +421,7 @@ class RunTranscript(ABC):
                     last = entry
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Yield (place, entries) of all records; raise OSError if one is unreadable, since it may be the wanted one."""
+        """Yield (place, entries) of each record. Raise OSError if one is unreadable: it may be the wanted one."""
         for place, said in self._load():
             if said is None:
                 raise OSError(errno.EBADMSG, "a record of it cannot be read")
@@ -427,19 +429,19 @@ class RunTranscript(ABC):
 
     @abstractmethod
     def _read(self) -> bool:
-        """Take in new records; return whether there were any; raise OSError, or ValueError if that is unknown now."""
+        """Read new records; tell if there were any. Raise OSError if unreadable, ValueError if unknown for now."""
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
-        """Yield (place, entries) of all records, None for unreadable ones; raise as `_read` does."""
+        """Yield (place, entries) of each record, None for unreadable entries. Raise the errors of `_read`."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        """Return the entries of the record at a place, () if it can no longer be read."""
+        """Return the entries of the record at a place, or () if the record can no longer be read."""
 
 
 class WholeTranscript(RunTranscript):
-    """A transcript that is read as a whole whenever its `stamp` (which raises OSError) has changed."""
+    """A transcript that is read as a whole whenever its `stamp` has changed. `stamp` raises OSError if it fails."""
 
     _stamp: object = None
 
@@ -464,8 +466,8 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, followed from near its end. `begin` makes a function that returns the entries of
-    records, called with one after the other; `once` returns the mark of a record that may occur twice."""
+    """A growing file of JSON lines, which is read from near its end. `begin` returns a function that gives the entries
+    of one record after the other. `once` returns the id of a record that may occur twice, or None."""
 
     _tail: Tail | None = None
 
@@ -488,7 +490,7 @@ class LinesTranscript(RunTranscript):
 
     def _read(self) -> bool:
         is_new, is_behind = self._tail is None, True
-        # The first line there may be the rest of one: it is no record.
+        # The first line read may be the rest of a longer line, which is no record.
         tail = self._tail or self._restart(max(self._path.stat().st_size - _WINDOW, 0))
         while is_behind:
             lines, restarted = tail.read(_ONE_LOOK)
@@ -508,18 +510,18 @@ class LinesTranscript(RunTranscript):
         return self._tail
 
     def _begin_reading(self) -> Callable[[Line], Sequence[Entry] | None]:
-        """Return a function that returns the new entries of a line, None if it is no record."""
-        entries_in, marks, cwd = self._begin_entries(), set[int](), ""
+        """Return a function that gives the new entries of each line, or None if the line is no record."""
+        entries_in, seen, cwd = self._begin_entries(), set[int](), ""
 
         def entries_of(line: Line) -> Sequence[Entry] | None:
             nonlocal cwd
             if line.record is None:
                 return None
-            mark = hash(self._once(line.record) or line.offset)
-            if mark in marks:
+            identity = hash(self._once(line.record) or line.offset)
+            if identity in seen:
                 return ()
-            marks.add(mark)
-            # If a record has the key but no value, the directory is unknown.
+            seen.add(identity)
+            # If a record has an empty `cwd`, the directory is unknown.
             cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
             said = entries_in(line.record)
             return [one._replace(cwd=one.cwd or cwd) for one in said]
@@ -531,15 +533,15 @@ class LinesTranscript(RunTranscript):
 
 
 class Follower:
-    """Follows one transcript at a time, each in a thread of its own, so that one that hangs delays no other. `tell`
-    gets the known state after each change, in that thread."""
+    """Follows one transcript at a time. Each has a thread of its own, so that a transcript that hangs delays no other.
+    After each change, that thread calls `on_change` with the transcript's end."""
 
-    def __init__(self, tell: Callable[[RunTranscript, TranscriptEnd], object]):
-        self._tell = tell
+    def __init__(self, on_change: Callable[[RunTranscript, TranscriptEnd], object]):
+        self._on_change = on_change
         self._ended = threading.Event()
 
     def follow(self, transcript: RunTranscript | None) -> None:
-        """Follow another transcript; None ends the thread, as soon as it has finished its current work."""
+        """Follow another transcript, or none. The thread of the earlier transcript ends after its current read."""
         self._ended.set()
         self._ended = threading.Event()
         if transcript:
@@ -551,7 +553,7 @@ class Follower:
         while not ended.wait(rest):
             began = time.monotonic()
             look = transcript.read_end()
-            # A transcript that is read as a whole may take long, and be written all the time.
+            # It may take long to read a transcript as a whole, and the transcript may grow all the time.
             rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
             if look is not None and not ended.is_set():
-                self._tell(transcript, look)
+                self._on_change(transcript, look)

@@ -1,4 +1,4 @@
-"""Records of other programs: the lines of a growing file, and typed access, to which a wrong type counts as missing."""
+"""Reads records of other programs: the lines of a growing file, and typed fields. A wrong type counts as missing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.disk import Directory, Fingerprint, fingerprint
-
-if TYPE_CHECKING:
-    pass
 
 Fields = Mapping[str, object]
 
@@ -26,18 +23,18 @@ _SAYS_NOTHING = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*
 
 
 def text(fields: Fields, key: str) -> str | None:
-    """Return a string that is not empty, or None."""
+    """Return the text at a key, or None if it is missing or empty."""
     value = fields.get(key)
     return value if isinstance(value, str) and value else None
 
 
 def string(fields: Fields, key: str) -> str:
-    """Return a string, "" if missing."""
+    """Return the text at a key, or "" if it is missing."""
     return text(fields, key) or ""
 
 
 def number(fields: Fields, key: str) -> float | None:
-    """Return a number of a sensible size, or None; True and False are no numbers."""
+    """Return the number at a key, or None if it is missing or absurdly large. True and False are no numbers."""
     match fields.get(key):
         case bool():
             return None
@@ -46,24 +43,24 @@ def number(fields: Fields, key: str) -> float | None:
     return None
 
 
-def integer(fields: Fields, key: str) -> int | None:
-    """Return a number without its fraction, or None."""
+def int_at(fields: Fields, key: str) -> int | None:
+    """Return the number at a key without its fraction, or None if it is missing."""
     value = number(fields, key)
     return None if value is None else int(value)
 
 
 def sum_of(fields: Fields, *keys: str, without: str = "") -> int:
-    """Return the sum of the numbers at `keys`, less the number at `without`."""
-    return sum(integer(fields, key) or 0 for key in keys) - (integer(fields, without) or 0)
+    """Return the sum of the numbers at `keys`, less the number at the key `without`."""
+    return sum(int_at(fields, key) or 0 for key in keys) - (int_at(fields, without) or 0)
 
 
 def as_object(value: object) -> Fields:
-    """Return an object, an empty one if it is none."""
+    """Return a value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def nested(fields: Fields, *keys: str) -> Fields:
-    """Return the object at the end of a path of keys, an empty one if the path ends before."""
+    """Return the object at the end of a path of keys, or an empty object if the path breaks off."""
     for key in keys:
         value = fields.get(key)
         fields = value if isinstance(value, dict) else _NOTHING
@@ -71,7 +68,7 @@ def nested(fields: Fields, *keys: str) -> Fields:
 
 
 def object_in(words: object) -> Fields:
-    """Return the object that a text holds as JSON, an empty one if it holds none."""
+    """Return the object in a JSON text, or an empty object if there is none."""
     try:
         return as_object(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
@@ -79,18 +76,18 @@ def object_in(words: object) -> Fields:
 
 
 def list_at(fields: Fields, key: str) -> Sequence[object]:
-    """Return a list, an empty one if missing."""
+    """Return the list at a key, or an empty list if it is missing."""
     value = fields.get(key)
     return value if isinstance(value, list) else ()
 
 
 def objects(fields: Fields, key: str) -> Iterator[Fields]:
-    """Return the items of a list; an item that is no object becomes an empty one."""
+    """Return the items of the list at a key. An item that is no object becomes an empty object."""
     return map(as_object, list_at(fields, key))
 
 
 def time_at(fields: Fields, key: str = "timestamp") -> float | None:
-    """Return the epoch seconds of an ISO 8601 time, in UTC if it has no offset; None if there is none."""
+    """Return the ISO 8601 time at a key in epoch seconds, or None. A time without an offset counts as UTC."""
     value = text(fields, key)
     try:
         time = datetime.fromisoformat(value or "")
@@ -100,7 +97,7 @@ def time_at(fields: Fields, key: str = "timestamp") -> float | None:
 
 
 def directory_in(record: Fields) -> str | None:
-    """Return the working directory in a record of a program, None if it names none, or several."""
+    """Return the working directory that a program's record names, or None if it names none or several."""
     payload = nested(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
     named = (text(place, "cwd") for place in (record, payload, nested(record, "data", "context")))
     places = list_at(record, "directories")
@@ -108,30 +105,30 @@ def directory_in(record: Fields) -> str | None:
 
 
 def first_line(words: str, limit: int = 300) -> str:
-    """Return the first line that is not empty, cut to `limit` characters with `…` at the end."""
+    """Return the first line that is not blank, cut to `limit` characters with `…` at the end."""
     line = next((line.strip() for line in words.splitlines() if line.strip()), "")
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def first_sentence(words: str, limit: int = 300) -> str:
-    """Return the first line that is more than a short heading, rule, fence or tag; else the first line."""
+    """Return the first line that is more than a short heading, rule, fence or tag, or else the first line."""
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
 
 
 def digest_of(text: str) -> str:
-    """Return the sha256 (hex) by which a text is known; lone surrogates are allowed."""
+    """Return the sha256 of a text, in hex. The text may contain lone surrogates."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def question_text(given: Fields) -> str:
-    """Return the questions of a tool to a human, from its `question` or `questions`."""
+    """Return in words the answer that a tool needs from a human, by its argument `question` or `questions`."""
     asked = (text(one, "question") for one in (given, *objects(given, "questions")))
     return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
 
 def part_texts(fields: Fields, key: str) -> list[str]:
-    """Return the texts of a list of objects that may have a `text`."""
+    """Return the texts in the list of parts at a key. Parts without a text are left out."""
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
@@ -140,7 +137,7 @@ _TAG = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL
 
 
 class Notification(NamedTuple):
-    """A notification to a parent that a background agent ended; `said` is the agent's text, None if there is none."""
+    """A program's notification to a parent that a background agent has ended. `said` is the agent's text, or None."""
 
     task_id: str
     tool_use_id: str
@@ -150,13 +147,13 @@ class Notification(NamedTuple):
 
     @property
     def full_text(self) -> str:
-        """All of its text."""
+        """The summary of the notification, and the agent's text."""
         return f"{self.summary or self.status}\n\n{self.said or ''}"
 
 
 def read_notification(text: str) -> Notification | None:
-    """Return a `<task-notification>`, None for any other text."""
-    # The agent's own words stand last in it, so that tags inside them are never taken for the program's.
+    """Return the `<task-notification>` in a text, or None for any other text."""
+    # The agent's own words come last in a notification. So tags in the agent's words are never taken for the program's.
     head, _, rest = text.partition("<result>") if text.lstrip().startswith(_OPENING) else ("", "", "")
     said = rest.rpartition("</result>")[0]
     tags = {name: value.strip() for name, value in _TAG.findall(head)}
@@ -177,38 +174,39 @@ Record = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """One line, which begins at `offset` of the file, with its JSON object, or None."""
+    """One line of a file, which begins at the byte `offset`. `record` is its JSON object, or None if there is none."""
 
     offset: int
     record: Record | None
 
 
 class Lines(NamedTuple):
-    """The new lines without blank ones; `restarted`: it is another file, and all earlier lines are void."""
+    """The new lines of a file, without blank lines. If `restarted`, the file was replaced: earlier lines are void."""
 
     lines: Sequence[Line] = ()
     restarted: bool = False
 
 
 class Tail:
-    """The lines of one file, in order and each once; a last line without its end waits for the rest. A file that was
-    cut short or replaced is read from its beginning again. Lines that are too long are counted in `passed_over`."""
+    """Reads the lines of one growing file, each once. A last line without its end is returned when it is complete. A
+    file that was cut short or replaced is read from its beginning again. `passed_over` counts lines that were too
+    long."""
 
     line_limit = LINE_LIMIT
     passed_over = 0
-    behind = False  # whether the last look left something unread, because its budget was used up
+    behind = False  # whether the last read left something unread, because its budget was used up
     _seen: Fingerprint | None = None
-    _witness = b""  # the bytes before the next line, which differ if the file was cut short and has grown
-    _skips = False  # the next line is the rest of one that is too long
+    _witness = b""  # the bytes before the next line; they differ if the file was cut short and has grown again
+    _skips = False  # the next line is the rest of a line that is too long
 
     def __init__(self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None):
         self.path = path
         self._record = read_record or parse_record
-        self.position = self._offset = position  # bytes read so far, with and without the beginning of a line
+        self.position = self._offset = position  # bytes read so far, with and without a last line that has no end yet
 
     def read(self, budget: int) -> Lines:
-        """Return the next lines, from at most about `budget` bytes; a file that has not changed costs one system call.
-        Raise OSError if the file is missing, unreadable or no regular file."""
+        """Return the next lines, from about `budget` bytes at most. An unchanged file costs one system call. Raise
+        OSError if the file is missing, unreadable or not regular."""
         if fingerprint(self.path.lstat()) == self._seen and not self.behind:
             return Lines()
         lines: list[Line] = []
@@ -240,7 +238,7 @@ class Tail:
 
 
 def open_regular(path: Path | str) -> int:
-    """Return a descriptor for reading a regular file; raise OSError for anything else, including symbolic links."""
+    """Open a regular file for reading and return its descriptor. Raise OSError for anything else, and for a link."""
     descriptor = os.open(path, _OPEN)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -249,7 +247,7 @@ def open_regular(path: Path | str) -> int:
 
 
 def record_at(path: Path, offset: int) -> Record | None:
-    """Return the record in the line that begins at a byte offset; None if it is no longer there."""
+    """Return the record in the line at a byte offset, or None if it is no longer there."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
@@ -259,13 +257,13 @@ def record_at(path: Path, offset: int) -> Record | None:
 
 
 def parse_json(data: bytes) -> object:
-    """Return the JSON value in bytes, with U+FFFD for bytes that are not UTF-8; raise ValueError if it is malformed."""
-    from pydantic_core import from_json  # a hook that asks needs none of it
+    """Return the JSON value in bytes; bytes that are not UTF-8 become U+FFFD. Raise ValueError if it is malformed."""
+    from pydantic_core import from_json  # imported late, because a hook does not need it
 
     try:
         return from_json(data)
     except ValueError:
-        # That parser accepts neither lone surrogates nor more than 200 levels.
+        # `from_json` accepts neither lone surrogates nor more than 200 levels.
         try:
             value: object = json.loads(data.decode("utf-8", "replace"))
         except RecursionError as error:
@@ -274,7 +272,7 @@ def parse_json(data: bytes) -> object:
 
 
 def parse_record(data: bytes) -> Record | None:
-    """Return the JSON object in a line, or None."""
+    """Return the JSON object in a line, or None if there is none."""
     try:
         value = parse_json(data)
     except ValueError:
@@ -283,11 +281,12 @@ def parse_record(data: bytes) -> Record | None:
 
 
 def read_small_file(path: Path | str, most: int) -> bytes:
-    """Return a whole file; raise OSError, also for more than `most` bytes."""
+    """Return the bytes of a file. Raise OSError if it cannot be read, or has more than `most` bytes."""
     with Directory.open(Path(path).parent) as directory:
         return directory.read(Path(path).name, most)
 
 
 def read_json(path: Path, most: int) -> object:
-    """Return the JSON value in a file; raise OSError (also for over `most` bytes), or ValueError if it is malformed."""
+    """Return the JSON value in a file. Raise OSError if the file cannot be read or has more than `most` bytes, and
+    ValueError if the JSON is malformed."""
     return parse_json(read_small_file(path, most))

@@ -1,4 +1,4 @@
-"""Tells whether a session's program is gone, and what it waits for, by the files in which running programs register."""
+"""Finds out whether a session's program has ended, and what it waits for, from files that running programs write."""
 
 import os
 import sys
@@ -11,29 +11,29 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, as_object, integer, number, read_json, string, text
+from agentwatch.sources.sessions.fields import Fields, as_object, int_at, number, read_json, string, text
 
 _MAX_BYTES = 64 * 1024
 _MOST = 1000
 _START = 19  # index of a process's start time in `/proc/<pid>/stat`, counted after its name
-_PATIENCE = 0.5  # seconds that a wait has to last: hooks answer some at once
-_FIRST_NAMESPACE = 0xEFFFFFFC  # number of Linux's first process namespace: only from there all processes are seen
+_PATIENCE = 0.5  # a shorter wait, in seconds, does not count, because hooks answer some requests at once
+_FIRST_NAMESPACE = 0xEFFFFFFC  # Linux's first process namespace; from others, not all processes are visible
 _SHARED = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)  # beginnings of names of file systems that other machines may write to, whose processes and locks are not seen here
+)  # beginnings of names of file systems that other machines may write to; their processes are not visible here
 
 
 class Wait(NamedTuple):
-    """A program waits for something from the person at its terminal, since a time in epoch seconds."""
+    """A program has waited since a time, in epoch seconds, for the person at its terminal."""
 
     what: str
     since: float
 
 
 class Program(NamedTuple):
-    """The programs that have run a session: `gone` if they have ended or were killed, None if unknown. The running one
-    `began` at a time in epoch seconds, and may wait for somebody."""
+    """The state of the programs that have run a session. `gone`: all of them have ended; None if unknown. `began` is
+    when the running program began, in epoch seconds, and `wait` is what it waits for."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -44,8 +44,8 @@ UNKNOWN = Program()
 
 
 class Registered(NamedTuple):
-    """A process as a program registers it: its pid, and when it began, by our clock and by `/proc`. `domain` is where
-    its pid is valid: the system's name, or a text with the namespace's number; None if not stated."""
+    """A process, as its program registered it in a file. `began` is its beginning by our clock, and `start` by `/proc`.
+    `domain` says where its pid is valid: the system's name, or a text with the namespace's number. None if unknown."""
 
     pid: int
     began: float
@@ -55,51 +55,49 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. The
-    file of another machine's or container's process shows nothing. A file without a domain counts if the process was
-    seen to run, or if all processes that can have written it are seen from here."""
+    """Files `<pid>.json`, each about one process of a program. The program writes a file when it starts, and removes it
+    when it ends normally. A killed program leaves its file behind.
+
+    The file of a process on another machine, or in a container, shows nothing. A file without a domain counts only if
+    the process was seen to run here, or if every possible writer is visible from here."""
 
     def __init__(self, directory: Path, read_wait: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
         self._read_wait = read_wait
-        self._registered: dict[str, list[Registered]] = {}  # by session: the processes of the last files that named it
+        self._registered: dict[str, list[Registered]] = {}  # by session: processes that named it last
         self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
     def refresh(self) -> None:
-        """Read the current files."""
+        """Read the files as they are now."""
         found = defaultdict(list)
         with suppress(OSError):
             for path in islice(self._directory.glob("*.json"), _MOST):
                 with suppress(OSError, ValueError):
                     fields = as_object(read_json(path, _MAX_BYTES))
-                    session, pid, namespace = (
-                        text(fields, "sessionId"),
-                        integer(fields, "pid"),
-                        integer(fields, "pidNs"),
-                    )
+                    session, pid, namespace = text(fields, "sessionId"), int_at(fields, "pid"), int_at(fields, "pidNs")
                     if session is not None and pid is not None and pid > 1:
-                        # Qwen Code writes the id of the boot before it, and identifies a namespace by its number.
+                        # Qwen Code writes the boot's id before the start time, and only the number of a namespace.
                         start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
                         found[session].append(Registered(pid, began, start, domain, self._read_wait(fields)))
-        # A process that is no longer named has ended, or runs another session, and perhaps still agents of this one.
+        # A process whose file no longer names this session may still run agents of this session.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
     def program_of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
-        """Return the program of a session, by the last look and by `others`, which are known otherwise."""
+        """Return the state of a session's programs. `others` are processes that are known from another place."""
         answers = {one: self._has_ended(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return Program(gone=True) if answers and all(answers.values()) else UNKNOWN
-        # A clock that was set back must not hide anything.
+        # A clock that was set back must not hide a wait.
         now = time.time()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
     def _has_ended(self, registered: Registered) -> bool | None:
-        """Tell whether no such process, of any user, runs here; None if unknown."""
+        """Tell whether no such process runs on this machine, under any user. None if unknown."""
         pid, _, start, domain, _ = registered
         if domain is not None and not _is_valid_here(domain):
             return None
@@ -124,7 +122,7 @@ def _is_process_gone(pid: int, start: str | None) -> bool | None:
 
 
 def _is_valid_here(domain: str) -> bool:
-    """Tell whether pids of a domain are valid here: it is the system's name, or holds our Linux namespace's number."""
+    """Tell whether pids of a domain are valid here. The domain names this system or has our namespace's number."""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
         if "".join(filter(str.isdigit, namespace)) in domain:
@@ -133,7 +131,7 @@ def _is_valid_here(domain: str) -> bool:
 
 
 def sees_all_processes() -> bool:
-    """Tell whether all processes of this system are seen from here, which is not so inside a container."""
+    """Tell whether all processes of this system are visible from here. In a container they are not."""
     try:
         return sys.platform != "linux" or Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
     except OSError:
@@ -142,7 +140,7 @@ def sees_all_processes() -> bool:
 
 @cache
 def is_on_local_disk(path: Path) -> bool:
-    """Tell whether only this system writes there, as far as its file system shows."""
+    """Tell whether only this system writes at a path, as far as its file system shows."""
     try:
         device = path.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines()

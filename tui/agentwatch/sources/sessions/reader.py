@@ -1,4 +1,4 @@
-"""The small protocol of every reader of a session store, and the common base of our readers."""
+"""The protocol of every reader of a session store, and the base class of our readers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 
 _OPENING = 200
-_READ = 500  # texts whose documents are remembered: most occur in two or three places, soon after each other
+_READ = 500  # so many texts are remembered with their documents, because most occur two or three times soon
 
 _DECISION = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
 
-Broken = Callable[[str, BaseException], None]  # called with the name of an unusable reader, and the reason
+Broken = Callable[[str, BaseException], None]  # called with the name of an unusable reader, and its error
 
 
 class Change(NamedTuple):
-    """A run as it is now, None if the store no longer has it; `key` is the run's permanent name in the store."""
+    """A run as it is now, or None if the store no longer has it. `key` is the run's permanent name in the store."""
 
     key: str
     run: Run | None
 
 
 class Found(NamedTuple):
-    """A store, or a part of one; `sessions` counts those that a human began, `children` those that sessions asked for.
-    `skipped` says in one sentence why some are not read. Paths and texts are foreign."""
+    """A store, or a part of a store. `sessions` counts the sessions that a human began, and `children` those that an
+    agent began. `skipped` says in one sentence why some are not read. Paths and texts are untrusted."""
 
     source: str
     place: str
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of the first look, in bytes; both are equal once everything was read."""
+    """The progress of the first read, in bytes. Both numbers are equal once everything was read."""
 
     done: int
     total: int
@@ -52,27 +52,27 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class SessionReader(Protocol):
-    """Reads the sessions of one workspace from one program's store, never writing there; one thread at a time calls it.
-    No content of a store makes it raise: unreadable content is reported in `trouble`."""
+    """Reads the sessions of one workspace from one program's store, and never writes there. One thread at a time calls
+    it. No content of a store makes it raise: unreadable content is reported in `trouble`."""
 
     @property
     def name(self) -> str:
-        """The name of the source: `claude-code`."""
+        """The name of the source, such as `claude-code`."""
 
     @property
     def trouble(self) -> str | None:
-        """One sentence for the health line, None if everything that should be readable is read."""
+        """One sentence for the health line. None if everything was read that should be readable."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Return the latest states of the runs that have changed since the last call, after at most `seconds`.
-        `progress` says whether there is more to read at once."""
+        """Return the latest state of each run that has changed since the last call, after at most `seconds`. `progress`
+        says whether there is more to read at once."""
 
     @property
     def progress(self) -> Progress:
         """The progress of reading."""
 
     def text(self, digest: str) -> str | None:
-        """Return a text handed over or back, by its digest; None if it is no longer available."""
+        """Return the text of a prompt or an answer, by its digest. Return None if the text is no longer available."""
 
     def found(self) -> Sequence[Found]:
         """Return the stores that were found or skipped, with the reasons."""
@@ -83,37 +83,37 @@ class SessionReader(Protocol):
 
 @lru_cache(_READ)
 def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
-    """Return the return in a session's text, else its packet; `handed_over`: the packet alone."""
+    """Return the return in a session's text, or else its packet. If `handed_over`, look for a packet only."""
     if "{" not in text and "#" not in text:
-        # It follows no contract, so most sessions need not wait until the contracts are loaded.
+        # Such a text follows no contract. So most sessions need not wait until the contracts are loaded.
         return None
-    # In the source's thread: the models of the contracts take as long to load as a screen to appear.
+    # Imported in the source's thread, because the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
     return read_document(text, "", embedded=not handed_over, handed_over=handed_over)
 
 
 def message(text: str, at: float) -> Message:
-    """Return a text that was handed over or back, as a message judged by the contracts."""
-    # Whether the message is a prompt or an answer is not known here, so both are looked for.
+    """Return a prompt or an answer as a message, with the documents in it as the contracts read them."""
+    # The text may be a prompt or an answer, so both kinds of documents are looked for.
     reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     packet = read_stored(text, handed_over=True) if both else None
-    # Their models stay only while somebody looks at them.
-    light = [one and Document(one.document, one.findings, one.complete) for one in (reading, packet)]
-    named = _DECISION.search(text) if packet is None and "decision_id" in text else None
-    return Message(at, digest_of(text), first_sentence(text, _OPENING), light[0], light[1], named and named[1])
+    # The models of the documents are not kept, to save memory.
+    found = [one and Document(one.document, one.findings, one.complete) for one in (reading, packet)]
+    match = _DECISION.search(text) if packet is None and "decision_id" in text else None
+    return Message(at, digest_of(text), first_sentence(text, _OPENING), found[0], found[1], match and match[1])
 
 
 class StoreReader:
-    """The base of our readers; nothing stays open between two calls, and texts are kept compressed, by digest."""
+    """The base of our readers. Nothing stays open between two calls. Texts are kept compressed, by digest."""
 
     name: str
     trouble: str | None
-    skipped: str = ""  # the reason why some content is not read, if that is no trouble
+    skipped: str = ""  # the reason why some content is left out, if this is intended
 
     def __init__(self) -> None:
-        self.last_runs: Mapping[str, Run] = {}  # the runs as they were last given, by key
+        self.last_runs: Mapping[str, Run] = {}  # the runs of the last call, by key
         self._texts: dict[str, bytes] = {}
 
     def keep_message(self, text: str, at: float) -> Message:
@@ -128,7 +128,7 @@ class StoreReader:
         return None if data is None else zlib.decompress(data).decode("utf-8", "surrogatepass")
 
     def stores(self) -> Sequence[str]:
-        """Return the places where sessions of the workspace were looked for."""
+        """Return the places that were searched for sessions of the workspace."""
         raise NotImplementedError
 
     def found(self) -> Sequence[Found]:
@@ -142,10 +142,10 @@ class StoreReader:
         return rows
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing, because nothing stays open."""
 
     def update_runs(self, runs: Mapping[str, Run]) -> list[Change]:
-        """Return the changes, given that these are now all runs."""
+        """Take these as all runs, and return the changes since the last call."""
         before, self.last_runs = self.last_runs, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
@@ -153,12 +153,12 @@ class StoreReader:
 
 
 def count_noun(count: int, noun: str) -> str:
-    """Return a number of things: `2 files`."""
+    """Return a number with its noun, such as `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def validate_run(fields: object) -> Run:
-    """Return a run from foreign fields, by name; raise ValueError with the reason."""
+    """Return the run made of untrusted fields. Raise ValueError with the reason if a field is wrong."""
     try:
         run: Run = adapter_of(Run).validate_python(fields)
     except ValueError as error:
@@ -172,15 +172,15 @@ def validate_run(fields: object) -> Run:
 
 
 def messages_of(run: Run) -> list[Message]:
-    """Return everything that was said to a run, and by it."""
+    """Return all prompts and answers of a run."""
     told = (message for one in run.rounds for message in (one.prompt, one.said))
     return [message for message in (run.prompt, run.said, *told) if message]
 
 
 @cache
 def adapter_of(shape: type) -> TypeAdapter[Any]:
-    """Return a maker of values from fields, which raises ValueError."""
-    from pydantic import TypeAdapter  # not needed for files alone
+    """Return a pydantic adapter that makes values of a type. It raises ValueError for wrong fields."""
+    from pydantic import TypeAdapter  # imported late, because the files source does not need it
 
     return TypeAdapter(shape)
 

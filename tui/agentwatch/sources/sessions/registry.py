@@ -1,7 +1,7 @@
-"""The readers of the session stores of one workspace, each loaded once its program has a store.
+"""The readers of the session stores of one workspace. A reader is loaded once its program has a store.
 
-An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
-returns a `SessionReader`, or None if it has nothing to read."""
+An entry point of the group `agentwatch.sources` names a callable. The callable takes the workspace, a `pathlib.Path`.
+It returns a `SessionReader`, or None if there is nothing to read."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 GROUP = "agentwatch.sources"
 CLAUDE_CODE = "claude-code"
-_NOT_READ = "saoudrizwan.claude-dev"  # Cline, the origin of Roo Code: its tasks hand nothing to each other
+_NOT_READ = "saoudrizwan.claude-dev"  # Cline, from which Roo Code is derived: its tasks hand nothing to each other
 _COMMAND_LINE = ".vscode-mock/global-storage"
-_LINES = 20  # lines of a transcript up to one that names the directory in which it was begun
+_LINES = 20  # one of so many first lines of a transcript names the session's directory
 _MOST_BYTES = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
-    `is_home`: the variable names another home. Its transcripts fit `pattern` below `sessions`."""
+    """Where a program keeps its sessions: in `directory` of the user's home, unless one of `variables` names another
+    place. If `is_home`, the variable names another home. The transcripts fit `pattern` below `sessions`."""
 
     reader: str
     variables: tuple[str, ...]
@@ -53,22 +53,22 @@ _DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("
 
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-    """Yield the readers whose names are not `known` yet: stores may appear while agentwatch runs."""
+    """Yield the readers whose names are not in `known`. New stores may appear while agentwatch runs."""
     for name, (reader, *arguments) in _find_programs().items():
         if name not in known:
             yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
-    # Readers of other packages are asked for once.
+    # Readers of other packages are opened only the first time.
     if not known and any(map(_may_have_reader, sys.path)):
         yield from _open_other_readers(workspace, broken)
 
 
 def has_stores() -> bool:
-    """Tell whether there may be something to open."""
+    """Tell whether there may be a store to read."""
     return bool(_find_programs()) or any(map(_may_have_reader, sys.path))
 
 
 def _find_programs() -> dict[str, tuple[object, ...]]:
-    """Return the reader of each program with a store, and its arguments, by the reader's name."""
+    """Return the reader of each program with a store, by the reader's name: its module, class and arguments."""
     stores: dict[str, tuple[object, ...]] = {
         name: (home.reader, home_of(name)) for name, home in _HOMES.items() if may_exist(home_of(name))
     }
@@ -80,7 +80,7 @@ def _find_programs() -> dict[str, tuple[object, ...]]:
 
 
 def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
-    """Yield the readers of other packages that have a name of their own."""
+    """Yield the readers of other packages. A reader whose name is taken is reported as broken."""
     from importlib.metadata import entry_points
 
     from agentwatch.sources.sessions.reader import SessionReader
@@ -103,7 +103,7 @@ def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionRead
 
 
 def _may_have_reader(place: str) -> bool:
-    """Tell whether a package installed in a place names the group, in a twentieth of the time of `entry_points`."""
+    """Tell whether a package in a directory may have a reader. This is much faster than `entry_points`."""
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
             if GROUP.encode() in described.read_bytes():
@@ -112,7 +112,7 @@ def _may_have_reader(place: str) -> bool:
 
 
 def home_of(name: str) -> Path:
-    """Return the directory in which a reader's program keeps its sessions, existing or not."""
+    """Return the directory in which a reader's program keeps its sessions. The directory may not exist."""
     home = _HOMES[name]
     named = next(filter(None, map(os.environ.get, home.variables)), None)
     if named is None or home.is_home:
@@ -121,7 +121,7 @@ def home_of(name: str) -> Path:
 
 
 def session_paths() -> dict[str, Sequence[Path]]:
-    """Return the paths for the sessions of each supported program, existing or not, by the name of its reader."""
+    """Return where each supported program keeps its sessions, by the name of its reader. The paths may not exist."""
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_data_directory() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
@@ -130,8 +130,8 @@ def session_paths() -> dict[str, Sequence[Path]]:
 
 
 def find_databases() -> dict[str, Path]:
-    """Return the existing databases of OpenCode and Kilo Code by source, the usual one of a program first. Sources are
-    `opencode`, `kilo`, or `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
+    """Return the existing databases of OpenCode and Kilo Code by source; the usual database of a program comes first.
+    Sources are `opencode`, `kilo` and `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
         directory, chosen = _data_directory() / program, os.environ.get(variable, "")
@@ -140,7 +140,7 @@ def find_databases() -> dict[str, Path]:
             with suppress(OSError):
                 paths += sorted(directory.glob(f"{stem}-*.db"))
         paths += [directory / chosen] if chosen not in ("", ":memory:") else []
-        # Also a path that is no file, or unreadable: its reader reports that.
+        # A path that is no file, or is unreadable, is included: its reader reports the fault.
         for path in filter(may_exist, paths):
             if path not in stores.values():
                 name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
@@ -149,8 +149,8 @@ def find_databases() -> dict[str, Path]:
 
 
 def find_roo_storages(home: Path) -> list[Path]:
-    """Return the directories that hold `tasks/` of Roo Code or a derived extension, in any editor."""
-    # A remote editor keeps its own on the machine that is worked on: `.vscode-server`, `.cursor-server`.
+    """Return the directories with `tasks/` of Roo Code, or an extension derived from it, in any editor."""
+    # A remote editor keeps its storage on the remote machine, in `.vscode-server` or `.cursor-server`.
     patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
     found: list[Path] = []
     for above, pattern in ((_editor_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
@@ -175,8 +175,8 @@ def _data_directory() -> Path:
 
 
 def find_live_directories(since: float) -> dict[str, float]:
-    """Return the directories, as the stores spell them, with sessions alive at `since` (epoch seconds) or later. Each
-    has the time of the last sign of life."""
+    """Return the directories with sessions alive at `since` or later, each with its last sign of life. Times are in
+    epoch seconds. The directories are spelled as in the stores."""
     import sqlite3
 
     from agentwatch.sources.opencode import ForeignDatabase, find_directories
@@ -191,15 +191,15 @@ def find_live_directories(since: float) -> dict[str, float]:
             if at >= since and (directory := _directory_of_session(path)) is not None:
                 found.append((directory, at))
     for path in find_databases().values():
-        # Its reader reports unreadable databases, in the workspaces concerned.
+        # An unreadable database is reported by its reader, when its workspace is watched.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).connect() as connection:
             found += [one for one in find_directories(connection) if one[1] >= since]
     return dict(sorted(found, key=itemgetter(1)))
 
 
 def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
-    """Return the existing directories, by their real paths, with the last sign of life in each. A directory that
-    `is_part(other, directory)` says is part of another is left out."""
+    """Return the existing directories by their real paths, each with its last sign of life. A directory is left out if
+    it is part of another, as `is_part(other, directory)` tells."""
     places: dict[str, float] = {}
     for directory, at in alive.items():
         # A relative path has an unknown base.
@@ -211,8 +211,8 @@ def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bo
 
 
 def _directory_of_session(path: Path) -> str | None:
-    """Return the directory in one of the first records of a transcript. For Gemini CLI, a file of the project names it,
-    for Roo Code a file of the task."""
+    """Return the directory that the first records of a transcript name. For Gemini CLI, a file of the project names the
+    directory; for Roo Code, a file of the task."""
     from agentwatch.sources.gemini import read_project_root
     from agentwatch.sources.sessions.fields import Tail, as_object, directory_in, read_json, text
 

@@ -1,4 +1,4 @@
-"""From the entries of agents to runs, for all programs: an account of each agent, and the links between agents."""
+"""Makes runs from the entries of agents, for all programs: an account of each agent, and the links between agents."""
 
 import re
 from collections import deque
@@ -34,17 +34,17 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.reader import message
 
-SESSION = ""  # stands for the session itself in names of agents
+SESSION = ""  # stands for the session itself, in place of an agent's id
 OPEN = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS = "ended without a word"
 UNREAD = "ended, but what it said cannot be read"
 LEFT_BEHIND = "left behind when the session was killed"
 CUT_OFF = "cut off before it answered"
 
-Keep = Callable[[str, float], Message]  # makes a message of a text and its time
+Keep = Callable[[str, float], Message]  # makes a message from a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS = 100  # rounds before the last one that are kept for a session: people talk to one for days
+_KEPT_ROUNDS = 100  # only so many earlier rounds of a session are kept, because people talk to a session for days
 _CHECKLISTS = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
@@ -57,13 +57,13 @@ ENDINGS = {
     "stopped": RunState.CANCELED,
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
-}  # by the words of the programs; a paused agent was left behind by an earlier program
+}  # by the programs' words; a paused agent was left behind when its program ended
 _LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST = ("[tool call did not complete", "no completion record")
 
 
 class RunStatus(NamedTuple):
-    """The state of a run; `said` and `ended_at` are for one that has ended."""
+    """The state of a run. `said` and `ended_at` are set only for a run that has ended."""
 
     state: RunState
     reason: str = ""
@@ -73,7 +73,7 @@ class RunStatus(NamedTuple):
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work; `asked_at` orders the runs of a parent, `child` is the agent named."""
+    """One use of a tool that hands out work to `child`, if known. `asked_at` orders the runs of a parent."""
 
     id: str
     at: float | None = None
@@ -84,32 +84,33 @@ class AgentCall:
     background: bool = False
     child: str | None = None
     prompt_missing: str = ""
-    waits_in: str = ""  # the message that contains it, while it has no answer
+    waits_in: str = ""  # the message that contains this call, while the call has no answer
 
 
 NO_CALL = AgentCall("")
 
 
 class Account:
-    """The state of one agent by its records: its rounds, its activity and its use of tokens; times are epoch seconds. A
-    round begins with a prompt and ends with an answer. `begun` is the beginning of the last one, `earlier` are those
-    before it, oldest first. `places` are the spellings of the workspace."""
+    """The state of one agent, by its records: its rounds, activity and tokens. Times are in epoch seconds.
+
+    A round begins with a prompt and ends with an answer. `begun` is the beginning of the last round, and `earlier` are
+    the rounds before it, oldest first. `places` are the spellings of the workspace's path."""
 
     question_tools: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
-    last: Answer | None = None  # its last words
-    prompt_missing = ""  # the reason why its prompt is unknown, if that is known
+    last: Answer | None = None  # the agent's last words
+    prompt_missing = ""  # the reason why the agent's prompt is unknown, if there is a known reason
 
     not_understood = 0
     state = RunState.SUBMITTED
     reason = ""
     prompt: Message | None = None
-    answer: Answer | None = None  # of the last round, once it has ended
+    answer: Answer | None = None  # the answer of the last round, once the round has ended
     started_at: float | None = None
     updated_at = 0.0
     ended_at: float | None = None
-    round_at = float("-inf")  # the beginning of the last round: earlier reports to its parent are about other rounds
-    prompted_at = 0.0  # the last time that a human, or a parent, has told it something
+    round_at = float("-inf")  # the beginning of the last round; earlier reports to the parent are about other rounds
+    prompted_at = 0.0  # the last time that a human, or a parent, has told the agent something
     model: str | None = None
     one_shot = False
     tokens = 0
@@ -123,18 +124,16 @@ class Account:
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
-        self.reported_ends: dict[
-            str, RunStatus
-        ] = {}  # ends of agents that were reported to it, by the agent's id or the call's
+        self.ends: dict[str, RunStatus] = {}  # by id of agent or call: the ends reported to this agent
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
-        self.open: dict[str, Entry] = {}  # by id
+        self.open: dict[str, Entry] = {}  # calls without a result, by id
         self.keep = keep
         self._places = places
         self._told: dict[str, Notification] = {}
 
     def add(self, fields: Record) -> None:
-        """Fold in a record; never raise for its content."""
+        """Take in a record. Never raise for its content."""
 
     @property
     def said(self) -> Message | None:
@@ -142,13 +141,13 @@ class Account:
 
     @property
     def waiting(self) -> str:
-        """Its request to a human, "" for none: an open call of a tool that asks."""
+        """The agent's request to a human: an open call of a question tool. "" if there is none."""
         asked = (call for call in reversed(self.open.values()) if call.tool in self.question_tools)
         return next(map(describe_question, asked), "")
 
     @property
     def doing(self) -> Activity | None:
-        """Its present or last activity; None if it has reported nothing since its last prompt."""
+        """The agent's present or last activity. None if it has done nothing since its last prompt."""
         last = self._latest
         if last is None or isinstance(last, Activity):
             return last
@@ -162,10 +161,10 @@ class Account:
         return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over and call is last, repeats)
 
     def all_rounds(self) -> list[Turn]:
-        """Return the rounds until now, including the current one."""
+        """Return all rounds, with the current one last."""
         if self.begun is None:
             return []
-        # The answers in a human's own session are nobody's returns.
+        # In a human's own session, an answer is no return.
         said = self.said if self.is_agent else None
         last = replace(self.begun, state=self.state, said=said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
@@ -175,22 +174,22 @@ class Account:
         self.begun = Turn(at, prompt, asker)
 
     def touch(self, at: float) -> None:
-        """Record a sign of life."""
+        """Record that the agent was active at this time."""
         if self.started_at is None:
             self.started_at = at
         self.updated_at = max(self.updated_at, at)
 
     def resume(self, at: float) -> None:
-        """Record that it works, so that its earlier words were not its last."""
+        """Record that the agent works again, so that its earlier words were not its answer."""
         self.touch(at)
         self.state, self.reason, self.ended_at, self.answer = RunState.WORKING, "", None, None
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
-        """Record that it has ended, or was ended."""
+        """Record that the agent has ended, or was stopped."""
         self.state, self.reason, self.ended_at, self.updated_at = state, reason, at, max(self.updated_at, at)
 
     def add_entry(self, entry: Entry) -> None:
-        """Add an entry to the activity, the open calls and the checklist."""
+        """Update the activity, the open calls and the checklist by an entry."""
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
@@ -209,24 +208,24 @@ class Account:
                 self.forget_activity()
 
     def forget_activity(self) -> None:
-        """Forget its activity and open calls, because it was told something."""
+        """Forget the activity and the open calls, because the agent has a new prompt."""
         self._latest, self._repeats = None, 0
         self.open.clear()
 
     def set_todos(self, todos: tuple[Todo, ...] | None, at: float) -> None:
-        """Set the checklist; a changed item describes the activity better than the call that changed it."""
+        """Set the checklist. A changed item describes the activity better than the call that changed the item."""
         self._latest = find_moved_todo(self.todos, todos, at) or self._latest
         self.todos = todos
 
     def keep_lazily(self, text: str, at: float) -> Answer:
-        """Return a function that makes a message on demand: most answers are followed by another one."""
+        """Return a function that makes a message on demand. Most answers are followed by another one."""
         return cache(partial(self.keep, text, at))
 
     def record_call(
         self, entry: Entry, words: str | None, kind: str = "subagent_type", title: str = "description"
     ) -> AgentCall:
-        """Record a call that hands out work; `kind` and `title` are the names of its arguments."""
-        # Each time is later than the one before, so that a clock set back does not change the order. Times in the
+        """Record a call that hands out work. `kind` and `title` are names of the call's arguments."""
+        # Each time must be later than the time before, so that a clock set back does not change the order. Times in the
         # stores are no finer than a millisecond.
         self._asked_at, given = max(entry.at, self._asked_at + 0.001), entry.given
         background, names = given.get("run_in_background") is True, (text(given, kind), text(given, title))
@@ -235,24 +234,24 @@ class Account:
         return call
 
     def record_end(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
-        """Record that an agent has ended, with a status in the program's words."""
+        """Record that another agent has ended. `name` is the agent's or the call's id, `status` the program's word."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
         state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
         reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
-        self.reported_ends[name] = RunStatus(state, reason, message, at)
+        self.ends[name] = RunStatus(state, reason, message, at)
         if (call := self.calls.get(name)) is not None and call.child is not None:
-            self.reported_ends[call.child] = self.reported_ends[name]
+            self.ends[call.child] = self.ends[name]
 
     def record_notification(self, content: object, at: float) -> Notification | None:
-        """Record the program's notification in a text; return it, None if it is none."""
-        told = read_notification(content) if isinstance(content, str) else None
-        # The same words stand in up to three records; only the first of them has the right time.
-        if told and self._told.get(told.task_id) != told:
-            self._told[told.task_id] = told
-            for name in (told.task_id, told.tool_use_id):
-                self.record_end(name, told.status, told.summary, told.said, at)
-        return told
+        """Record the end of an agent if a text is a notification of it. Return the notification, or None."""
+        notice = read_notification(content) if isinstance(content, str) else None
+        # Up to three records have the same notification, but only the first has the right time.
+        if notice and self._told.get(notice.task_id) != notice:
+            self._told[notice.task_id] = notice
+            for name in (notice.task_id, notice.tool_use_id):
+                self.record_end(name, notice.status, notice.summary, notice.said, at)
+        return notice
 
 
 def describe_question(call: Entry) -> str:
@@ -264,9 +263,11 @@ NO_ACCOUNT = Account(message)
 
 
 class AgentLink(NamedTuple):
-    """The links of an agent: `parent` is the id (or SESSION) of the `asker`, `call` its first call for the agent.
-    `heard` is its standing by reports to others, oldest first. `claim` is the id of the call that began it, which may
-    not have been read yet; None if unknown. `meta` describes it."""
+    """How an agent is linked to its parent. `parent` is the id of the `asker`, or SESSION. `call` is the asker's first
+    call for the agent.
+
+    `reports` are the agent's ends, as other agents were told of them, oldest first. `claim` is the id of the call that
+    began the agent, or None if unknown; that call may not be read yet. `meta` describes the agent."""
 
     parent: str = SESSION
     asker: Account = NO_ACCOUNT
@@ -277,56 +278,53 @@ class AgentLink(NamedTuple):
 
 
 def link_agents(accounts: Mapping[str, Account], descriptions: Mapping[str, Fields]) -> dict[str, AgentLink]:
-    """Return the bonds of all known agents, by id, and of calls without a known agent. `accounts` are by agent id, the
-    session's own under SESSION; `metas` describe agents."""
-    asked: dict[str, tuple[str, AgentCall]] = {}
-    # The session first: a forked agent's transcript repeats calls of the session, which are not its own.
+    """Return the links of all known agents by id, and of calls without a known agent.
+
+    `accounts` are by the id of the agent; the session's own account is under SESSION. `descriptions` are the fields of
+    files that describe agents."""
+    calls: dict[str, tuple[str, AgentCall]] = {}
+    # The session comes first, because the transcript of a forked agent repeats calls of the session.
     for owner, account in sorted(accounts.items()):
         for call in account.calls.values():
-            asked.setdefault(call.id, (owner, call))
+            calls.setdefault(call.id, (owner, call))
     claims = {agent: call_id for agent, meta in sorted(descriptions.items()) if (call_id := text(meta, "toolUseId"))}
-    for _, call in asked.values():
+    for _, call in calls.values():
         if call.child is not None:
             claims.setdefault(call.child, call.id)
-    taken = set(claims.values())
-    lone = [call for _, call in asked.values() if call.prompt and call.child is None and call.id not in taken]
+    claimed = set(claims.values())
+    free = [call for _, call in calls.values() if call.prompt and call.child is None and call.id not in claimed]
     for agent, account in sorted(accounts.items(), key=lambda one: (one[1].started_at or 0.0, one[0])):
-        same = [call for call in lone if account.prompt and call.prompt and call.prompt.digest == account.prompt.digest]
+        same = [call for call in free if account.prompt and call.prompt and call.prompt.digest == account.prompt.digest]
         if same and agent not in (SESSION, *claims):
             claims[agent] = same[0].id
-            lone.remove(same[0])
-    claims |= {call.id: call.id for call in lone}
-    begun = {call_id: agent for agent, call_id in reversed(claims.items())}
-    bonds: dict[str, AgentLink] = {}
+            free.remove(same[0])
+    claims |= {call.id: call.id for call in free}
+    agents = {call_id: agent for agent, call_id in reversed(claims.items())}
+    links: dict[str, AgentLink] = {}
     for agent in dict.fromkeys([*claims, *descriptions, *filter(None, accounts)]):
         meta, claim = descriptions.get(agent, {}), claims.get(agent)
-        owner, call = asked.get(claim or "", (SESSION, NO_CALL))
-        # Its description may be there before the transcript, after it, or never.
+        owner, call = calls.get(claim or "", (SESSION, NO_CALL))
+        # An agent's description may be written before its transcript, after it, or never.
         parent = text(meta, "parentAgentId") or owner
         is_background = call.background or meta.get("requestShape") == "background"
-        told = [
-            one.reported_ends[name]
-            for one in accounts.values()
-            for name in (agent, call.id)
-            if name in one.reported_ends
-        ]
-        # The end of an earlier round says nothing about a later one.
+        ends = [one.ends[name] for one in accounts.values() for name in (agent, call.id) if name in one.ends]
+        # The end of an earlier round says nothing about the last round.
         since = accounts.get(agent, NO_ACCOUNT).round_at
-        bonds[agent] = AgentLink(
+        links[agent] = AgentLink(
             parent,
             accounts.get(parent, NO_ACCOUNT),
             replace(call, background=is_background),
-            sorted((one for one in told if (one.ended_at or 0.0) >= since), key=lambda one: one.ended_at or 0.0),
-            claim if claim is not None and begun[claim] == agent else None,
+            sorted((one for one in ends if (one.ended_at or 0.0) >= since), key=lambda one: one.ended_at or 0.0),
+            claim if claim is not None and agents[claim] == agent else None,
             meta,
         )
-    return bonds
+    return links
 
 
 def run_of(
     account: Account,
     call: AgentCall,
-    standing: RunStatus | Account,
+    status: RunStatus | Account,
     *,
     source: str,
     session_id: str,
@@ -339,15 +337,15 @@ def run_of(
     model: str | None = None,
     prompt: Message | None = None,
 ) -> Run:
-    """Return the run of an agent (its account and its call may be empty), or, without `parent`, of a session. `seen_at`
-    is the time of another sign of life; `name` is the agent's own, `agent` its kind."""
-    state, said = standing.state, standing.said if standing.state is RunState.ENDED else None
+    """Return the run of an agent, or of a session if `parent` is None. The account and the call may be empty. `seen_at`
+    is the time of another sign of life. `name` is the agent's own name, and `agent` is its kind."""
+    state, said = status.state, status.said if status.state is RunState.ENDED else None
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
-    ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
+    ended_at = None if state in OPEN or status.ended_at is None else max(started_at, status.ended_at)
     prompt, kind = prompt or account.prompt or call.prompt, agent or call.agent_type
     missing = account.prompt_missing or call.prompt_missing or "not in the transcript"
     typed = prompt.opening if prompt and parent is None else None
-    is_wordless = state is RunState.ENDED and said is None and standing.reason != UNREAD
+    is_wordless = state is RunState.ENDED and said is None and status.reason != UNREAD
     return Run(
         source=source,
         session_id=session_id,
@@ -357,7 +355,7 @@ def run_of(
         started_at=started_at,
         updated_at=max(started_at, account.updated_at, seen_at or 0.0, ended_at or 0.0),
         ended_at=ended_at,
-        reason=WORDLESS if is_wordless else standing.reason,
+        reason=WORDLESS if is_wordless else status.reason,
         title=title or call.title or typed,
         agent=name or kind,
         mode=kind,

@@ -1,4 +1,4 @@
-"""The source of all session stores of one workspace: a thread that asks their readers for changes."""
+"""The source of all session stores of one workspace. Its thread asks the readers of the stores for changes."""
 
 import math
 import threading
@@ -18,11 +18,11 @@ from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, validate_run
 from agentwatch.text import describe_error
 
-_SLICE_SECONDS = 0.05  # at a stretch for one reader, so that the others' changes do not wait
-_PAUSE_SECONDS = (0.2, 2.0)  # between two looks at all stores, soon after a change, and later
+_SLICE_SECONDS = 0.05  # the longest turn of one reader, so that the others do not wait
+_PAUSE_SECONDS = (0.2, 2.0)  # between two reads of all stores: soon after a change, and later
 _LIVELY_SECONDS = 10.0
 _GLANCE_SECONDS = 0.04  # between two looks at the files of working sessions
-_COST = 4.0  # rest before the next look, as a multiple of the last one's duration
+_COST = 4.0  # rest before the next read, as a multiple of the last read's duration
 _AT_WORK_SECONDS = 900.0
 _MOST_AT_WORK = 256  # sessions with a sign of life in the last `_AT_WORK_SECONDS`
 _SEARCH_SECONDS = 10.0  # between two searches for new stores
@@ -34,9 +34,10 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(BackgroundThread[Batch], Source):
-    """Reads the stores of `open_readers`, which is called in the source's thread with the known readers' names. If
-    `session` is given, it emits only the session whose id begins so, with all that came from it. One thread at a time
-    calls the readers. A reader that raises is a problem until it succeeds."""
+    """Emits the runs in all session stores. The source's thread gives the names of known readers to `open_readers`.
+
+    If `session` is given, only the session whose id begins so is emitted, with all that came from it. One thread at a
+    time calls the readers. A reader that raises is shown as a problem until it succeeds."""
 
     thread_name = "agentwatch-sessions"
 
@@ -53,11 +54,11 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
-        self._runs: dict[str, Run] = {}  # all runs of the readers by path; and below, those that were emitted
+        self._runs: dict[str, Run] = {}  # by path: all runs of the readers; and in the next line, the emitted runs
         self._emitted: dict[str, Run] = {}
 
     def scan(self) -> Batch:
-        """Return all runs that the stores hold now; any thread may call it."""
+        """Return all runs that the stores hold now. Any thread may call this."""
         with self._lock:
             self._open_new_readers()
             for name in self._readers:
@@ -68,19 +69,19 @@ class SessionsSource(BackgroundThread[Batch], Source):
             return Batch(self._make_events(), self._health())
 
     def content(self, digest: str) -> str | None:
-        """Return a text handed over or back; any thread may call it."""
+        """Return the text of a prompt or an answer, by its digest. Any thread may call this."""
         texts = (self._call_reader(name, lambda reader: reader.text(digest)) for name in list(self._readers))
         return next((text for text in texts if text is not None), None)
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """Return the transcript of a run; any thread may call it."""
-        if (of := getattr(self._readers.get(run.source), "transcript", None)) is None:
+        """Return the transcript of a run. Any thread may call this."""
+        if (read_transcript := getattr(self._readers.get(run.source), "transcript", None)) is None:
             return None
-        return self._call_reader(run.source, lambda _: of(run))
+        return self._call_reader(run.source, lambda _: read_transcript(run))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Unread places, and the reasons: one for each reader with trouble."""
+        """One problem for each reader with trouble, at its first store."""
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
@@ -89,11 +90,11 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return tuple(problems)
 
     def found(self) -> list[Found]:
-        """Return the stores that the last look found, reader by reader."""
+        """Return the stores that were found, reader by reader."""
         return [row for name in list(self._readers) for row in self._list_stores(name)]
 
     def close(self) -> None:
-        """Close the stores, after a `scan`."""
+        """Close the stores. This is called after a `scan`."""
         for name in self._readers:
             self._call_reader(name, lambda reader: reader.close())
 
@@ -113,7 +114,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self.close()
 
     def _rest_until_written(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
-        """Rest until a working session has written something, or all stores are due."""
+        """Rest until a working session has written something, or until it is time to read all stores."""
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
         while not self._stopped and (left := until - time.monotonic()) > 0:
@@ -122,7 +123,6 @@ class SessionsSource(BackgroundThread[Batch], Source):
                 return
 
     def _working_files(self) -> Sequence[str]:
-        """Return the files that change when a working session writes."""
         since = self._clock() - _AT_WORK_SECONDS
         working = [run for run in self._runs.values() if run.state is RunState.WORKING and not run.process_gone]
         latest = nlargest(_MOST_AT_WORK, working, key=attrgetter("updated_at"))
@@ -134,16 +134,14 @@ class SessionsSource(BackgroundThread[Batch], Source):
             self._emitted_health = health
             try:
                 emit(Batch(news, health))
-            except RuntimeError:  # nobody listens any more
+            except RuntimeError:  # the receiver has closed, so nobody listens any more
                 self._stopped = True
 
     def _make_events(self) -> tuple[Event, ...]:
-        """Return the events for runs that differ from the emitted ones, of the requested session only."""
+        """Return the events for runs of the requested session that have changed since they were emitted."""
         before, session, runs = self._emitted, self._session or "", {run.session: run for run in self._runs.values()}
         self._emitted = {
-            path: run
-            for path, run in self._runs.items()
-            if not session or _root_session_id(run, runs).startswith(session)
+            path: run for path, run in self._runs.items() if not session or _root_id(run, runs).startswith(session)
         }
         changed = [(path, run.updated_at, run) for path, run in self._emitted.items() if before.get(path) is not run]
         gone = [(path, self._clock(), None) for path in before if path not in self._emitted]
@@ -151,16 +149,16 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate([*changed, *gone], first))
 
     def _read_changes(self, name: str, seconds: float) -> bool:
-        """Take in the changes of a reader; return whether there were any."""
+        """Take in the changes of a reader, and tell whether there were any."""
 
-        def look(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
+        def read_reader(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
             is_ours = type(reader).__module__.startswith("agentwatch.")
             changes = [one if is_ours else _check_change(one, name) for one in reader.read(seconds)]
             return changes, Progress(*map(int, reader.progress)), reader.trouble and str(reader.trouble)
 
         changes: list[Change] = []
         self._progress[name] = Progress(0, 0)
-        if (looked := self._call_reader(name, look)) is not None:
+        if (looked := self._call_reader(name, read_reader)) is not None:
             changes, self._progress[name], self._troubles[name] = looked
         now = self._clock()
         for key, run in changes:
@@ -174,7 +172,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return bool(changes)
 
     def _call_reader(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
-        """Return the answer of a reader, None if it raises: that must not hide the sessions of the others."""
+        """Return the answer of a reader, or None if it raises: the other readers' sessions are still shown."""
         try:
             with self._lock:
                 return question(self._readers[name])
@@ -198,8 +196,8 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self._troubles[name] = f"cannot be used ({describe_error(error)})"
 
     def _health(self) -> Health:
-        looked = list(self._progress.values())
-        done, total = sum(one.done for one in looked), sum(one.total for one in looked)
+        progress = list(self._progress.values())
+        done, total = sum(one.done for one in progress), sum(one.total for one in progress)
         if done < total:
             return health_of("starting", f"Reading the agents' sessions, {100 * done // total} %", self.problems)
         detail = "Sessions are read as they are written" if self._readers else "No agent's sessions are found"
@@ -207,7 +205,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
 
 
 def _check_change(change: Change, name: str) -> Change:
-    """Check a foreign reader's change: each field of a run has its type; raise ValueError or TypeError."""
+    """Return a change from another package's reader. Raise ValueError or TypeError if a field is wrong."""
     key, run = change
     run = None if run is None else validate_run(asdict(run))
     if run and run.source != name:
@@ -215,8 +213,8 @@ def _check_change(change: Change, name: str) -> Change:
     return Change(str(key), run)
 
 
-def _root_session_id(run: Run, runs: dict[Session, Run]) -> str:
-    """Return the id of the session from which a run came; a cycle ends where it closes."""
+def _root_id(run: Run, runs: dict[Session, Run]) -> str:
+    """Return the id of the session from which a run came. If the parents form a cycle, stop where it closes."""
     seen = {run.session}
     while (above := runs.get((run.source, run.parent_session or ""))) is not None and above.session not in seen:
         run = above
@@ -225,7 +223,7 @@ def _root_session_id(run: Run, runs: dict[Session, Run]) -> str:
 
 
 def _files_to_watch(place: str) -> tuple[str, ...]:
-    """Return the files to watch for a run; its agents' files lie beside the transcript, or below its name."""
+    """Return the files that change when a run or its agents write. Agents' files lie near the transcript."""
     above, _, name = place.rpartition("/")
     if name.endswith(".db"):
         return place, f"{place}-wal"

@@ -1,4 +1,4 @@
-"""The reader of programs that keep files of JSON lines: find a workspace's files, read on, fold, return changes."""
+"""The base of readers for programs that keep files of JSON lines: find files, read new lines, return changed runs."""
 
 import os
 import re
@@ -34,7 +34,7 @@ from agentwatch.sources.sessions.runs import (
 from agentwatch.sources.worktrees import lies_in_other_worktree
 
 _CHUNK = 1024 * 1024
-_HEAD = 64 * 1024  # bytes read at a stretch while it is unknown whether the session is of the workspace
+_HEAD = 64 * 1024  # bytes of one read, while it is unknown whether the session belongs to the workspace
 _META = ".meta.json"  # the ending of files that describe an agent
 _LARGEST_META = 256 * 1024
 _QUIET = 15.0  # seconds without a change after which a missing process counts as gone
@@ -43,7 +43,7 @@ _OTHER = re.compile(r"[^a-zA-Z0-9]")
 
 
 class FoundFile(NamedTuple):
-    """One file of the store; `agent` is SESSION for a session's own."""
+    """One file of the store. In the session's own file, `agent` is SESSION."""
 
     path: str
     project: str
@@ -54,8 +54,8 @@ class FoundFile(NamedTuple):
 
 @dataclass(slots=True)
 class StoredFile:
-    """A file of lines with the fold of its records, which the program's reader makes for one agent or a whole session.
-    The fold depends on the records alone, however they came."""
+    """A file of lines, and the `fold` that takes in its records. The program's reader makes the fold, for one agent or
+    a whole session. The fold depends only on the records, not on when they were read."""
 
     agent: str
     tail: Tail
@@ -66,7 +66,7 @@ class StoredFile:
 
 
 class AgentDescription(NamedTuple):
-    """A file that describes an agent; without `fields` it could not be understood yet."""
+    """A file that describes an agent. Its `fields` are empty until the file can be understood."""
 
     agent: str
     status: os.stat_result
@@ -75,8 +75,10 @@ class AgentDescription(NamedTuple):
 
 @dataclass(slots=True)
 class Session:
-    """One session of a project directory; `files` and `metas` are by path. `belongs` tells whether it was begun in the
-    workspace, None if not known yet: another workspace's session is read only up to the record that says so."""
+    """One session of a project directory. `files` and `descriptions` are by path.
+
+    `belongs` tells whether the session was begun in the workspace; None if not yet known. A session of another
+    workspace is read only up to the record that names its directory."""
 
     id: str
     project: str
@@ -85,21 +87,21 @@ class Session:
     descriptions: dict[str, AgentDescription] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
-    is_whole: bool = False  # all was read to its end once
+    is_whole: bool = False  # all files were read to the end once
     program: object = UNKNOWN
 
     @property
     def newest(self) -> float:
-        """When one of its files last changed, in seconds since the epoch."""
+        """When a file of the session last changed, in epoch seconds."""
         return max((file.status.st_mtime for file in self.files.values()), default=0.0)
 
     @property
     def folds(self) -> dict[str, Any]:
-        """The folds by agent."""
+        """The objects that took in the records of the files, by agent."""
         return {file.agent: file.fold for file in self.files.values()}
 
     def place(self, agent: str) -> str:
-        """Return the file of an agent, else of the session, else of any of its agents."""
+        """Return the path of an agent's file, or else of the session's, or else of any agent's."""
         places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
@@ -110,12 +112,12 @@ class Session:
 
 
 def slug(directory: str) -> str:
-    """Return the uncut name of the directory for a working directory's sessions; programs cut long names."""
+    """Return the name, uncut, that programs give to the directory with a working directory's sessions."""
     return _OTHER.sub("-", unicodedata.normalize("NFC", directory))
 
 
 def contains(workspace: str, directory: str) -> bool:
-    """Tell whether a working directory is the workspace or below it, but in no other work tree below it."""
+    """Tell whether a directory is the workspace or below it, but not in another work tree of its repository."""
     above, below = unicodedata.normalize("NFC", workspace), unicodedata.normalize("NFC", directory)
     if below == above:
         return True
@@ -123,13 +125,14 @@ def contains(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC):
-    """The sessions begun in `workspace` or below it, from the store in `home`; implements SessionReader."""
+    """Reads the sessions begun in `workspace` or below it, from the store in `home`. Implements SessionReader."""
 
-    # Pattern of paths in a project's directory: group `own` is a session's id in its own file; otherwise `session`
-    # (missing if only the records have it) and `agent`.
+    # The pattern of paths of files in a project's directory. In the path of a session's own file, the group `own` is
+    # the session's id. In the path of an agent's file, the groups are `agent` and `session`, if the path names the
+    # session.
     files: ClassVar[str]
     directories: ClassVar[str]  # pattern of directories to enter
-    projects_in: ClassVar[str] = "projects"  # directory of the program in which all projects lie
+    projects_in: ClassVar[str] = "projects"  # the program's directory that holds all projects
     fold: Callable[..., Any]
     entries: EntriesIn
     all_belong: ClassVar[bool] = False  # all sessions that are found belong to the workspace
@@ -154,46 +157,46 @@ class FilesReader(StoreReader, ABC):
     # Parts that differ between programs
 
     def make_fold(self, agent: str, path: str) -> Any:  # noqa: ARG002
-        """Return an empty fold: for a new file, and when the file was replaced."""
+        """Return an object that will take in the records of a file, which is new or was replaced."""
         return self.fold(self.keep_message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session) -> dict[str, Run]:
-        """Return all runs of a session by key, from the content of its files."""
+        """Return all runs of a session by key, made from its files."""
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        """Return a function that gives the agent's own entries in each record of a run's file; it never raises."""
+        """Return a function that gives the agent's own entries in each record of a run's file, and never raises."""
         return self.entries
 
     def program_of(self, session: Session) -> Program:
-        """Return the facts about a session's program, on which its runs depend, too."""
+        """Return the state of a session's program. The state of the session's runs depends on it, too."""
         return self.processes.program_of(session.id)
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Adjust the runs to each other and to the facts about the program."""
+        """Adjust the runs of a session to each other, and to the state of its program."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
             run = runs[key]
             if run.state is RunState.ENDED and run.parent_session is None:
-                # Whether anybody still uses it.
+                # An ended session shows whether its program still runs.
                 runs[key] = replace(run, process_gone=program.gone)
             if run.state not in OPEN:
                 continue
             above = runs.get(keys.get(run.parent_session or "", ""))
             cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
             if above and (cut_off or above.reason == LEFT_BEHIND):
-                # A foreground agent ends with the one that waits for it; a killed program ends all of them.
+                # A foreground agent ends with the agent that waits for it. A killed program ends all its agents.
                 at = max(run.started_at, above.ended_at or above.updated_at)
                 runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
                 continue
-            # Runs older than the program belong to a process that is gone: nobody can answer them.
+            # A run older than the program belongs to an earlier process, which is gone: nobody can answer the run.
             gone = True if run.updated_at < program.began else program.gone
             waiting = "" if gone else run.waiting
             if (gone, waiting) != (run.process_gone, run.waiting):
                 runs[key] = replace(run, process_gone=gone, waiting=waiting)
         if program.wait:
             self.set_waiting(session, runs, program.wait)
-        # A session that waits for an agent writes nothing meanwhile, so the agent's signs of life count for it, too.
+        # A session that waits for an agent writes nothing, so the agent's signs of life count for the session, too.
         for run in list(runs.values()):
             parent = run.parent_session
             while parent in keys:
@@ -204,18 +207,16 @@ class FilesReader(StoreReader, ABC):
                 parent = above.parent_session
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """Set which run waits for a human."""
+        """Note in the runs which of them waits for a human."""
 
     def find_projects(self) -> list[str]:
-        """Return directories that may belong to the workspace or a directory below it."""
+        """Return the directories that may belong to the workspace or to a directory below it."""
         return [
-            one.path
-            for one, _ in self.list_directory(self.root)
-            if one.is_dir() and f"{one.name}-".startswith(self._slug)
+            one.path for one, _ in self.listing(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)
         ]
 
     def record_id(self, fields: Fields) -> str | None:
-        """Return the mark of a record that may occur in a file twice."""
+        """Return the id of a record that may occur twice in a file."""
         return text(fields, "uuid")
 
     # Common parts
@@ -244,11 +245,11 @@ class FilesReader(StoreReader, ABC):
         return f"{count_noun(other, 'session')} of other directories" if other else ""
 
     def stores(self) -> Sequence[str]:
-        """Return the project's directory if only one was searched, else the root of all projects."""
+        """Return the project's directory if only one was searched, otherwise the root of all projects."""
         return [*(self._projects if len(self._projects) == 1 else filter(os.path.isdir, [self.root]))]
 
-    def list_directory(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-        """Return the names in a directory, [] if it cannot be listed."""
+    def listing(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+        """Return the entries of a directory with their status, or [] if the directory cannot be listed."""
         found: list[tuple[os.DirEntry[str], os.stat_result]] = []
         try:
             with os.scandir(directory) as entries:
@@ -267,7 +268,7 @@ class FilesReader(StoreReader, ABC):
         pending = [(project, project, "") for project in self._projects]
         while pending:
             directory, project, within = pending.pop()
-            for entry, status in self.list_directory(directory):
+            for entry, status in self.listing(directory):
                 name = within + entry.name
                 if stat.S_ISDIR(status.st_mode):
                     if re.fullmatch(self.directories, name, re.DOTALL):
@@ -279,7 +280,7 @@ class FilesReader(StoreReader, ABC):
                         yield FoundFile(entry.path, project, owner, its.get("agent") or SESSION, status)
 
     def _session_of(self, path: str, status: os.stat_result) -> str | None:
-        """Return the session of a transcript whose name does not have it: perhaps an agent's, among the sessions'."""
+        """Return the session that a transcript's first record names, because the file's name does not."""
         key = path, status.st_ino
         if key not in self._owners:
             try:
@@ -295,7 +296,7 @@ class FilesReader(StoreReader, ABC):
         return self._owners[key]
 
     def _find_changes(self) -> bool:
-        """Register the existing files; return True if something about them has changed."""
+        """Register the existing files, and tell whether anything about them has changed."""
         self.processes.refresh()
         refused, self.refused = self.refused, set()
         found = {(one.project, one.session, one.path): one for one in sorted(self.find_files())}
@@ -332,7 +333,7 @@ class FilesReader(StoreReader, ABC):
         session.descriptions[found.path] = AgentDescription(found.agent, found.status, fields)
 
     def _read_unread(self, until: float) -> None:
-        """Read the newest sessions first, and of each its own file."""
+        """Read the unread files until a time. The newest session comes first, and in each session its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
         for session, file in unread:
@@ -342,7 +343,6 @@ class FilesReader(StoreReader, ABC):
                     return
 
     def _read_file(self, session: Session, file: StoredFile) -> None:
-        """Read on in a file, about as much as may be read at a stretch."""
         try:
             lines, restarted = file.tail.read(_CHUNK if session.belongs else _HEAD)
         except OSError:
@@ -362,7 +362,7 @@ class FilesReader(StoreReader, ABC):
         session.is_changed |= restarted or bool(lines)
 
     def _refold_session(self, session: Session) -> bool:
-        """Make the runs of a session again if something has changed, once all of it was read."""
+        """Make a changed session's runs again, once all its files were read. Return whether they were made."""
         if not session.is_whole and session.unread:
             return False
         session.is_whole = True
@@ -377,7 +377,6 @@ class FilesReader(StoreReader, ABC):
         return True
 
     def _update_progress(self) -> None:
-        """Set the progress of reading, and the trouble."""
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
         total = sum(file.status.st_size for file in files)
@@ -393,41 +392,40 @@ class FilesReader(StoreReader, ABC):
 
 
 class AgentsReader(FilesReader):
-    """A program that keeps a file of its own for each agent, and perhaps one that describes it."""
+    """A reader for programs that keep one file for each agent, and perhaps a file that describes the agent."""
 
     @abstractmethod
-    def status_of(self, account: Account, bond: AgentLink) -> RunStatus | Account:
-        """Return the standing of an agent, or the session, by its own records and by reports to others."""
+    def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
+        """Return the status of an agent, or the session, by its own records and by reports to other agents."""
 
-    def run_key(self, session: Session, agent: str, bond: AgentLink) -> str:
-        """Return the key of the run of an agent."""
-        return bond.claim or f"{session.id}/{agent}"
+    def run_key(self, session: Session, agent: str, link: AgentLink) -> str:
+        return link.claim or f"{session.id}/{agent}"
 
     def runs_of(self, session: Session) -> dict[str, Run]:
         accounts = session.folds
         runs: dict[str, Run] = {}
         descriptions = {meta.agent: meta.fields for meta in session.descriptions.values() if meta.fields}
-        # The session first: otherwise hundreds of agents that are there already would move all at once.
-        for agent, bond in {SESSION: AgentLink(), **link_agents(accounts, descriptions)}.items():
+        # The session comes first. If it came later, hundreds of agents would have to move below it.
+        for agent, link in {SESSION: AgentLink(), **link_agents(accounts, descriptions)}.items():
             account = accounts.get(agent, NO_ACCOUNT)
-            times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.reports))
+            times = (account.started_at, link.call.at, *(one.ended_at for one in link.reports))
             seen_at = next((at for at in times if at is not None), None)
-            # Without a time, it has only a description yet; without a prompt, the session has only a title.
+            # An agent without a time has only a description so far. A session without a prompt has only a title.
             if seen_at is None or (agent == SESSION and account.state is RunState.SUBMITTED):
                 continue
-            runs[self.run_key(session, agent, bond) if agent else session.id] = run_of(
+            runs[self.run_key(session, agent, link) if agent else session.id] = run_of(
                 account,
-                bond.call,
-                self.status_of(account, bond),
+                link.call,
+                self.status_of(account, link),
                 source=self.name,
                 session_id=agent or session.id,
-                parent=(bond.parent or session.id) if agent else None,
-                place=session.place(agent if agent in accounts else bond.parent),
-                seen_at=time_at(bond.meta, "lastUpdatedAt") or seen_at,
-                title=text(bond.meta, "description") if agent else account.title,
-                agent=text(bond.meta, "agentType"),
-                name=text(bond.meta, "name"),
-                model=text(bond.meta, "model"),
-                prompt=bond.call.prompt,
+                parent=(link.parent or session.id) if agent else None,
+                place=session.place(agent if agent in accounts else link.parent),
+                seen_at=time_at(link.meta, "lastUpdatedAt") or seen_at,
+                title=text(link.meta, "description") if agent else account.title,
+                agent=text(link.meta, "agentType"),
+                name=text(link.meta, "name"),
+                model=text(link.meta, "model"),
+                prompt=link.call.prompt,
             )
         return runs

@@ -188,7 +188,7 @@ def _origin_fields(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
     yield from fields(("host", clean_name(task.host)), ("workspace", clean_name(workspace_address(task.workspace))))
     if task.workspace:
-        host_facts = view.monitor.behind(task.task_id).connection_facts if task.host else ()
+        host_facts = view.monitor.monitor_of_row(task.task_id).connection_facts if task.host else ()
         yield from fields(*((label, safe_line(words)) for label, words in host_facts if words))
         return
     parent, linked = view.tree.tasks.get(task.parent_id or ""), Content(BASES[Basis.NONE])
