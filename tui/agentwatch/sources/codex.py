@@ -74,18 +74,18 @@ def read_header(record: Fields) -> Header | None:
         return None
     subagent = source.get("subagent")
     spawn = {key: value for key, value in nested(source, "subagent", "thread_spawn").items() if value is not None}
-    told = {**meta, **spawn}
+    merged = {**meta, **spawn}
     kind = subagent if isinstance(subagent, str) else text(as_object(subagent), "other")
-    role, nickname = text(told, "agent_role") or text(told, "agent_type") or kind, text(told, "agent_nickname")
+    role, nickname = text(merged, "agent_role") or text(merged, "agent_type") or kind, text(merged, "agent_nickname")
     version = _VERSION.match(string(meta, "cli_version"))
     return Header(
         thread=thread,
-        parent=text(told, "parent_thread_id"),
+        parent=text(merged, "parent_thread_id"),
         directory=string(meta, "cwd"),
         began_at=time_at(meta) or 0.0,
         ordinal=int_at(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
-        task_name=text(told, "agent_path"),
+        task_name=text(merged, "agent_path"),
         version=tuple(map(int, version.groups())) if version else (),
         inherited_below=int_at(meta, "subagent_history_start_ordinal"),
         own_work=kind in _OWN_WORK or "internal" in source,

@@ -56,8 +56,8 @@ class ClaudeCodeReader(AgentsReader):
         return reports[-1]._replace(said=last or reports[-1].said)
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """Note which agent waits for a human, or the session if this is unknown: the program does not record it. A call
-        made long before the wait began counts as running, unless there is no other call."""
+        """Note which agent waits for a human, or the session if nobody can tell. A call made long before the wait began
+        counts as running, unless there is no other call."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}

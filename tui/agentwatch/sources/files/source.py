@@ -543,7 +543,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
-        """Return the first places that cannot be read. There may be as many as the workspace has files."""
+        """Return the first places that cannot be read, because there may be thousands."""
         return [
             Problem(FILES, event_path(absolute_path(self._root, path)), f"{event_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)

@@ -157,7 +157,7 @@ class FilesReader(StoreReader, ABC):
     # Parts that differ between programs
 
     def make_fold(self, agent: str, path: str) -> Any:  # noqa: ARG002
-        """Return an object that will take in the records of a file, which is new or was replaced."""
+        """Return an object that will take in the records of a new or replaced file."""
         return self.fold(self.keep_message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
