@@ -217,7 +217,7 @@ async def test_the_second_operator_sees_the_decision_of_the_first(tmp_path):
         await s.open("r")
         await s.ready()
         subject = s.desk.subject(s.app.monitor.tree.tasks["shop.api"])
-        desk_of(s.home).decide(subject, Action.ABORT, Params(), returned=lambda: subject.return_sha256)
+        desk_of(s.home).decide(subject, Action.ABORT, Params(), find_digest=lambda: subject.return_sha256)
         await s.press("ctrl+s")
         await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())
         # The return itself has not changed since the operator saw it.

@@ -150,7 +150,7 @@ class Rehearsal:
         path = task.latest.returned.path if task.latest and task.latest.returned else None
         made = Params(**params)  # type: ignore[arg-type]  as each case has it
         returned = partial(return_digest, self.workspace, path)
-        record = self.desk.decide(subject, action, made, returned=returned, note=note).record
+        record = self.desk.decide(subject, action, made, find_digest=returned, note=note).record
         self.orchestrator.handle_news()
         last = self.desk.receipts([record])[record.decision_id][-1]
         assert (last.stage, last.by) == (Stage.READ, NAME)
@@ -221,7 +221,7 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(demo, action, note,
         demo.orchestrator.handle_news()
         asked = [one for one in inbox.store.read() if one.is_open] if at > ASKS_AT else asked
     gone = partial(inbox.why_gone, asked[0])
-    demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, gone=gone, note=note)
+    demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, why_gone=gone, note=note)
     demo.orchestrator.handle_news()
     demo.play(END)
     demo.orchestrator.handle_news()

@@ -293,7 +293,7 @@ def fingerprint_at(path: Path | str) -> Fingerprint | None:
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
-    """Return a stamp of a directory: while no name is added or removed, it stays equal. Return None if there is none.
+    """Return a stamp that changes when a name in the directory is added or removed. Return None without a directory.
 
     For two seconds after a change every call returns another stamp, because two changes may have the same time."""
     try:

@@ -202,7 +202,7 @@ class Monitor:
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
         """Record a decision about the attempt that the operator saw, and deliver it. Raise DecisionError."""
         now = self.digest_reader(subject.task_id)
-        return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
+        return await self._record(lambda desk: desk.decide(subject, action, params, find_digest=now, note=note))
 
     def digest_reader(self, task_id: str) -> Callable[[], str | None]:
         """Return a function that reads the sha256 of a task's current return. Any thread may call the function.
@@ -221,11 +221,11 @@ class Monitor:
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
         """Record the answer to a program's request, as the operator saw the request. Raise DecisionError."""
         # If the request is on a host, the host itself checks whether the program still waits.
-        gone = partial(self.inbox.why_gone, request) if self.inbox else lambda: None
+        why = partial(self.inbox.why_gone, request) if self.inbox else lambda: None
         asked = self.tree.find_request(request.request_id)
         task_id, attempt = (asked[0].task_id, max(asked[0].attempt, 1)) if asked else (request.session_id, 1)
         return await self._record(
-            lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
+            lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, why_gone=why, note=note)
         )
 
     async def _record(self, record: Callable[[DecisionService], DecisionMade]) -> DecisionMade:

@@ -158,7 +158,7 @@ class Scene:
         raise AssertionError("nothing was offered")
 
     def answer(self, request: Request, action: Action = Action.ALLOW, note: str = "") -> DecisionMade:
-        return self.desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note)
+        return self.desk.answer(request, action, None, task_id="a", attempt=1, why_gone=lambda: None, note=note)
 
     def process(self, given: dict[str, Any] | bytes, **how: Any) -> subprocess.Popen[bytes]:
         """Start the hook as Claude Code does."""

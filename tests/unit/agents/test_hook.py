@@ -64,7 +64,7 @@ class Scene:
         """Decide about a return as the session store has it: with a final line end, which the payload lacks."""
         digest, desk = sha256(f"{said.strip()}\n".encode()).hexdigest(), DecisionService(self.workspace)
         subject = Subject(desk.workspace_id, TASK, 1, None, digest)
-        return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
+        return desk.decide(subject, action, params, find_digest=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
         desk = DecisionService(self.workspace)

@@ -58,7 +58,7 @@ def told(workspace: Path, asked: dict[str, Any] = BASH, **changes: Any) -> dict[
 
 def answer(workspace: Path, request: Request, action: Action, params: Params | None = None, note: str = ""):
     desk = DecisionService(workspace)
-    desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note)
+    desk.answer(request, action, params, task_id="a", attempt=1, why_gone=lambda: None, note=note)
 
 
 class Held:

@@ -396,7 +396,7 @@ def test_a_monitor_sees_an_answer_and_how_far_it_got(place):
     def told() -> list[Decision]:
         return [one.decision for one in clerk.read_changes() if isinstance(one, Decided)]
 
-    clerk.desk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
+    clerk.desk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, why_gone=lambda: None, note="No.")
     (decision,) = told()
     assert (decision.request_id, decision.waits, decision.note) == (asked.request_id, "", "No.")
     holder = place.holder()

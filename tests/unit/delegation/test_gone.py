@@ -123,13 +123,13 @@ def test_decisions_that_are_possible_if_the_process_is_gone():
         return {one for one in OF_ATTEMPTS if policy.why_impossible(tree.tasks[task_id], one) is None}
 
     assert (allowed("one"), allowed("root")) == ({Action.RETRY, Action.ESCALATE, Action.ABORT}, {Action.ABORT})
-    assert policy.suggested(root) is None
+    assert policy.suggest_action(root) is None
     tree.apply(*ran(replace(ROOT, process_gone=False)))
-    assert policy.suggested(one) is Action.RETRY
+    assert policy.suggest_action(one) is Action.RETRY
     spent = watched(*ran(ROOT, child("one", process_gone=True)), max_retries=0)
     assert asks(spent) == {"one": "process gone: escalate or abort?"}
-    assert policy.suggested(spent.tasks["one"]) is Action.ESCALATE
-    assert next(policy.warnings(one, Action.RETRY)).startswith("its process is gone: the agent that handed it out")
+    assert policy.suggest_action(spent.tasks["one"]) is Action.ESCALATE
+    assert next(policy.find_warnings(one, Action.RETRY)).startswith("its process is gone: the agent that handed it out")
     tree.apply(*ran(CLOSED), decided("root", Action.ABORT, 300.0))
     assert (one.state, asks(tree), tree.totals.stale) == ("canceled", {}, 0), "the abort of the session ends it, too"
 

@@ -185,7 +185,7 @@ class Said:
     def decide(self, desk: RemoteDesk, subject: Subject):
         self.word, self.existing = "recorded", None
         try:
-            desk.decide(subject, self.action, note="once more", returned=lambda: None)
+            desk.decide(subject, self.action, note="once more", find_digest=lambda: None)
         except AlreadyDecidedError as error:
             self.word, self.existing = "otherwise", error.existing
         except UncertainError:

@@ -55,7 +55,7 @@ def kim(line):
 
 
 def decide(of: RemoteDesk, host: Host, action: Action = Action.RETRY) -> DecisionMade:
-    return of.decide(host.subject(), action, note="once more", returned=lambda: "whatever")
+    return of.decide(host.subject(), action, note="once more", find_digest=lambda: "whatever")
 
 
 def test_a_decision_is_recorded_by_the_host_and_shown(host, line, kim):
@@ -108,7 +108,7 @@ def test_a_refusal_of_the_host_is_an_error_in_its_words(host, line, kim):
     assert f"on “build1”: agentwatch keys trust {host.keys['stranger'].public.text} --name NAME" in str(error.value)
     seen = host.subject()._replace(return_sha256="0" * 64)
     with pytest.raises(ReturnChangedError, match="the task has changed since you looked at it"):
-        kim.decide(seen, Action.RETRY, returned=lambda: None)
+        kim.decide(seen, Action.RETRY, find_digest=lambda: None)
     assert host.records() == []
 
 
@@ -143,13 +143,13 @@ def test_a_record_that_the_host_does_not_show_is_uncertain(host, line, kim, name
 def test_a_request_is_answered_from_afar_and_claimed_once(host, kim):
     asked = asked_now(host)
     holder = host.holder()
-    where = {"task_id": "a", "attempt": 1, "gone": lambda: None}
+    where = {"task_id": "a", "attempt": 1, "why_gone": lambda: None}
     with holder.store.offer(asked) as offer:
         assert holder.take_answer(offer) is None
         with pytest.raises(NotAllowedError, match="none of the rules"):
             kim.answer(asked, Action.ALLOW, Params(rule="x"), **where)
         with pytest.raises(RequestGoneError, match="it is gone here"):
-            kim.answer(asked, Action.ALLOW, **(where | {"gone": lambda: "it is gone here"}))
+            kim.answer(asked, Action.ALLOW, **(where | {"why_gone": lambda: "it is gone here"}))
         made = kim.answer(asked, Action.DENY, note="Use build/.", **where)
         assert made.fresh
         assert (made.record.note, made.record.operator) == ("Use build/.", "kim")

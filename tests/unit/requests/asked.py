@@ -83,7 +83,7 @@ class Place(Operator):
         gone: str | None = None,
     ) -> DecisionMade:
         # One desk serves all answers, as each new desk reads the whole ledger.
-        return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note)
+        return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, why_gone=lambda: gone, note=note)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -246,7 +246,7 @@ def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
             if not is_right[path]:
                 yield bad("agents", f"{path}: {_STALE}; `agentwatch init` mends it")
         elif _BEGIN in (edit.before or "") and edit.before != edit.after:
-            # Old instructions are only worth a note, because they start no program.
+            # Out-of-date instructions are harmless, because they start no program, so they give only a note.
             yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
     if is_right and all(is_right.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")

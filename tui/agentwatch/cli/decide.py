@@ -93,7 +93,7 @@ def decide(options: Namespace) -> int:
             before = task.latest.returned
             return (scan() if before and before.stored else monitor).digest_reader(task.task_id)()
 
-        made = desk.decide(subject, action, params, returned=find_return_digest, note=note)
+        made = desk.decide(subject, action, params, find_digest=find_return_digest, note=note)
         print_recorded(made, "decision")
         if made.undelivered:
             print_error(f"recorded, not delivered: {made.undelivered}")

@@ -100,7 +100,7 @@ def relay(options: Namespace) -> int:
 
     parts = [make_part(workspace, name) for workspace, name in name_workspaces(requested).items()]
     words = {path: clean(str(error)) for path, error in missing.items()}
-    key = desk.key()
+    key = desk.load_key()
     end = end or _open_nats_link(options, key)
     deciders = partial(_decider_ids, key)
     active_relay = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=find_new_parts)

@@ -199,7 +199,7 @@ def attest(options: Namespace) -> int:
     if chain.problems:
         why = chain.problems[0].message
         raise DecisionError(f"nothing is signed over a damaged ledger: {why}; `agentwatch verify`")
-    key, now, envelopes = desk.key(), datetime.now(UTC), list[bytes]()
+    key, now, envelopes = desk.load_key(), datetime.now(UTC), list[bytes]()
     for task in tasks:
         payload = statement_of(
             task_document(monitor.tree, task).to_json(),

@@ -116,7 +116,7 @@ class Trust:
             raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
     def merged_with(self, more: Trust) -> Trust:
-        """Return the keys of both. For a key in both, keep the entry of this object."""
+        """Return the keys of both. If both have a key, its entry is taken from this object."""
         both = ((self.keys, more.keys), (self.operators, more.operators))
         return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 

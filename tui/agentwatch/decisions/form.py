@@ -556,7 +556,7 @@ files_modified:
 
 
 def is_final_report(returned: Return | None) -> bool:
-    """Tell whether a return says that the operator aborted the task. It is no proof, since anybody can write this."""
+    """Tell whether a return says that the operator aborted the task. This is no proof: anybody can write a return."""
     return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
 
 

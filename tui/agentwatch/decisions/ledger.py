@@ -233,11 +233,11 @@ class Ledger:
             with directory:
                 return self._read(directory, trust)
 
-    def append(self, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
-        """Write a decision to disk, and return it with its number. `returned` gives the current sha256 of the return.
-
-        After a DecisionError nothing was recorded. Only after an UncertainError nobody can tell.
-        """
+    def append(
+        self, draft: Record, key: SigningKey, trust: Trust, find_digest: Callable[[], str | None]
+    ) -> DecisionMade:
+        """Write a decision to disk, and return it with its number. `find_digest` gives the return's current sha256.
+        Raise UncertainError if nobody can tell whether it is recorded. After any other DecisionError it is not."""
         try:
             with Directory.open_or_make(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
@@ -248,7 +248,7 @@ class Ledger:
                     )
                 with directory.locked():
                     directory.remove_abandoned(0)
-                    return self._append(directory, draft, key, trust, returned)
+                    return self._append(directory, draft, key, trust, find_digest)
         except OSError as error:
             raise self._not_recorded_error(error) from error
 
@@ -286,7 +286,7 @@ class Ledger:
             raise LedgerError(f"the ledger {self.directory} cannot be used: {why}") from error
 
     def _append(
-        self, directory: Directory, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
+        self, directory: Directory, draft: Record, key: SigningKey, trust: Trust, find_digest: Callable[[], str | None]
     ) -> DecisionMade:
         chain = self._read(directory, trust)
         existing = chain.latest.get(draft.decision_id)
@@ -297,7 +297,7 @@ class Ledger:
         if chain.why_broken:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
             raise LedgerError(f"not recorded: the ledger is broken: {chain.why_broken}; {what}, then decide again")
-        if returned() != draft.return_sha256:
+        if find_digest() != draft.return_sha256:
             why = "the return has changed since you looked at it; look at it again, then decide"
             raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1].sha256 if chain.entries else None

@@ -123,7 +123,7 @@ class DecisionService:
         """Load the encrypted key for this and all later decisions. Raise KeyProblemError."""
         self._signing = self.keys.load(lambda: passphrase)
 
-    def key(self) -> SigningKey:
+    def load_key(self) -> SigningKey:
         """Return the signing key, and make it before the first decision. Raise KeyProblemError."""
         try:
             if not self._signing or self._signing.public != self.keys.show():
@@ -158,17 +158,17 @@ class DecisionService:
         action: Action,
         params: Params | None = None,
         *,
-        returned: Callable[[], str | None],
+        find_digest: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record a decision and deliver it. `returned` gives the current sha256 of the return. Raise DecisionError."""
+        """Record a decision and deliver it. `find_digest` gives the return's current sha256. Raise DecisionError."""
         now = self.now()
         # Nobody works on an ended task any more, so a decision that ends it need not expire.
         ends = None if action in ENDING else now + self.lifetime
         draft = make_draft(
             subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
         )
-        return self.record(draft, returned)
+        return self.record(draft, find_digest)
 
     def answer(
         self,
@@ -178,11 +178,11 @@ class DecisionService:
         *,
         task_id: str,
         attempt: int,
-        gone: Callable[[], str | None],
+        why_gone: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record the answer to a request. Task and attempt say where the request was shown. `gone` returns a sentence
-        if nobody waits for the answer any more. Raise DecisionError."""
+        """Record the answer to a request. Task and attempt say where the request was shown. `why_gone` returns a
+        sentence if nobody waits for the answer any more. Raise DecisionError."""
         now = self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=to_asked(request))
         # A record's time has whole seconds, so the request's time limit is rounded up.
@@ -191,12 +191,12 @@ class DecisionService:
         draft = make_draft(
             *(subject, action, params or Params(), note), operator=operator_name(), created_at=now, expires_at=ends
         )
-        return self.record(draft, partial(require_answerable, request, draft, gone))
+        return self.record(draft, partial(require_answerable, request, draft, why_gone))
 
-    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a draft, and deliver it unless it is an answer. `returned` gives the current sha256 of the return, or
-        raises a DecisionError."""
-        made, why = self.ledger.append(draft, self.key(), self.keys.trust(), returned), None
+    def record(self, draft: Record, find_digest: Callable[[], str | None]) -> DecisionMade:
+        """Record a draft, and deliver it unless it is an answer. `find_digest` gives the return's current sha256,
+        or raises a DecisionError."""
+        made, why = self.ledger.append(draft, self.load_key(), self.keys.trust(), find_digest), None
         if not draft.request:
             try:
                 mirror = self.update_mirror()
@@ -322,11 +322,11 @@ class DecisionWatcher(Pollable):
         return self.read_changes()
 
 
-def require_answerable(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
+def require_answerable(request: Request, draft: Record, why_gone: Callable[[], str | None]) -> None:
     """Raise NotAllowedError if a request does not take an answer, or RequestGoneError if nobody waits for it."""
     if why := why_unanswerable(request, draft.action, draft.params, draft.note):
         raise NotAllowedError(f"not recorded: {why}")
-    if why := gone() or ("its time is over" if draft.is_expired(parse_time(draft.created_at)) else None):
+    if why := why_gone() or ("its time is over" if draft.is_expired(parse_time(draft.created_at)) else None):
         raise RequestGoneError(f"not recorded: {why}")
 
 

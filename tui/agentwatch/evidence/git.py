@@ -130,7 +130,7 @@ class Git(NamedTuple):
 
 
 def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
-    """Return git for the repository at or above the workspace. Each command may take `seconds`. Raise
+    """Return a `Git` for the repository at or above the workspace. Each git command may take `seconds`. Raise
     NoRepositoryError."""
     for top in map(str, (Path(workspace), *Path(workspace).parents)):
         with contextlib.suppress(FileNotFoundError):
@@ -314,7 +314,7 @@ class _Change(NamedTuple):
 
 
 def _list_changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
-    """Run a git command that lists changes, and yield the changes of content or of the kind of file."""
+    """Run a git command that lists changes, and yield them. Changes of permissions alone are left out."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
     words = iter(_split_output(git.run_command(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""

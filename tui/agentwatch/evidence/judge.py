@@ -28,7 +28,7 @@ from agentwatch.evidence.shell import (
     kind_of,
     parse_line,
     starts_nothing,
-    word_table,
+    word_set,
 )
 
 LONGEST_TEXT = 2_000
@@ -186,7 +186,7 @@ _ALL = re.compile(
     r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
     re.IGNORECASE,
 )
-_NEUTRAL = word_table(
+_NEUTRAL = word_set(
     "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
     " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
     " have it each reported printed shown that via using by locally successfully now still again exit exits exited"
@@ -200,15 +200,15 @@ _NEUTRAL = word_table(
     " place that it us docker repository root type-check type-checks wurden ausgeführt coverage abdeckung couverture"
     " cobertura bei"
 )
-_PROGRAMS = word_table(
+_PROGRAMS = word_set(
     "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv uvx"
     " poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest meson bazel"
     " gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc gcc g++ clang perl"
     " lua julia Rscript"
 )
-_ENGLISH = word_table("make just task go")
+_ENGLISH = word_set("make just task go")
 # Words that are also programs, but do not name a program when they are alone in a sentence.
-_ORDINARY = word_table(
+_ORDINARY = word_set(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
@@ -248,7 +248,7 @@ _PUTTING_BACK = re.compile(
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
     r"|\bpatch\s+-R"
 )
-_BUILDERS = word_table("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+_BUILDERS = word_set("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
 # Exit codes without a check: pytest was called wrongly or found no test, or a shell or npm did not find the program.
 _NOT_BEGUN = (4, 5, 126, 127, 254)
 
@@ -481,7 +481,7 @@ def _runs_program(done: LoggedAct, asked: Command) -> bool:
 
 
 def _may_have_run(done: LoggedAct, kind: str, name: str = "") -> bool:
-    """Tell whether a logged line may have run a program `name`, or a check of a kind, through another program."""
+    """Tell whether a logged line may have run the program `name` indirectly, or without `name`, any check of a kind."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
     names = {name} if name else _BUILDERS
     return done.parts is None or any(

@@ -118,7 +118,7 @@ def shorten(text: str) -> str:
 
 
 def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
-    """Return one log of a run and the runs that it started, which follow in `runs`. Return None if the first run has no
+    """Return one log of all `runs`: a run, and then the runs that it started. Return None if the first run has no
     transcript. Blocks while the transcripts are read."""
     gap, made = "", list[LoggedAct]()
     for run in runs:

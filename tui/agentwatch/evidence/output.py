@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentwatch.evidence.shell import word_table
+from agentwatch.evidence.shell import word_set
 
 STATUSES = {
     "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|ok|bestanden"
@@ -98,8 +98,8 @@ def parse_number(digits: str) -> int:
     return int(kept) if kept else 0
 
 
-def _find_noun(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
-    """Return the first name of a table whose words occur in a text, and the end of the match, or "" and 0."""
+def _find_name(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
+    """Return the first name in a table whose pattern matches a text, and the end of the match, or else "" and 0."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
@@ -107,12 +107,12 @@ def _find_noun(table: dict[str, str], text: str, find: _Find = re.search) -> tup
 def _read_nouns_after(text: str) -> tuple[str, str, int]:
     """Return the subject, the status and the end of the words after a number that belong to the number."""
     head = _HEAD.match(text)
-    subject, end = _find_noun(_SUBJECTS, head[0]) if head else ("", 0)
+    subject, end = _find_name(_SUBJECTS, head[0]) if head else ("", 0)
     if subject:
-        status, last = _find_noun(STATUSES, text[:60])
+        status, last = _find_name(STATUSES, text[:60])
         return subject, status, max(end, last)
     rest = _FILLER.sub("", text, count=1)
-    status, last = _find_noun(STATUSES, rest, re.match)
+    status, last = _find_name(STATUSES, rest, re.match)
     return "", status, last + len(text) - len(rest) if status else 0
 
 
@@ -123,7 +123,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
-    scope = _find_noun(_SUBJECTS, led[1])[0] if led else ""
+    scope = _find_name(_SUBJECTS, led[1])[0] if led else ""
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
         after = _BREAK.split(text[mark.end() : last], maxsplit=1)[0]
@@ -135,7 +135,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
             if not (status or subject):
                 continue
         elif label := _LABELLED.search(before) or _ADJACENT.search(before):
-            names = _find_noun(_SUBJECTS, label[1])[0], _find_noun(STATUSES, label[1])[0]
+            names = _find_name(_SUBJECTS, label[1])[0], _find_name(STATUSES, label[1])[0]
             begin -= len(before) - label.start() if any(names) else 0
             subject, status = subject or names[0], status or names[1]
         subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
@@ -169,7 +169,7 @@ class Counts(NamedTuple):
         return ", ".join(told) or (f"{self.total:,} tests" if self.total is not None else "none failed")
 
 
-_FRAME = word_table(
+_FRAME = word_set(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning assertions"
     " containing time took s ms m h sec secs second seconds min info summary duration executed done expectations flaky"
     " obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases from"
@@ -216,7 +216,7 @@ def counts_in(output: str) -> Counts | None:
         if (groups or values) and _ALL_WELL.match(line) and "passed" not in values:
             values.setdefault("failed", 0)
         words = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
-        if not values or not all(_find_noun(STATUSES, word)[0] for word in words):
+        if not values or not all(_find_name(STATUSES, word)[0] for word in words):
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):

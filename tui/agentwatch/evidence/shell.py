@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-def word_table(words: str) -> frozenset[str]:
+def word_set(words: str) -> frozenset[str]:
     """Return the set of the words in a text."""
     return frozenset(words.split())
 
@@ -23,7 +23,7 @@ LONGEST = 16_384  # characters of the longest line that is parsed
 Words = tuple[str, ...]
 
 _MARKS = "();<>|&\n"
-_WORDS_OF_SHELL = word_table(
+_WORDS_OF_SHELL = word_set(
     "if then else elif fi for while until do done case esac in function select coproc { } ! [[ ]] eval exec trap alias"
     " unalias exit return break continue shopt wait builtin command"
 )
@@ -152,7 +152,7 @@ class Command(NamedTuple):
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
 
-_STARTING_TOOLS = word_table("cargo go dotnet npm bundle composer mix")
+_STARTING_TOOLS = word_set("cargo go dotnet npm bundle composer mix")
 _CHOOSING = re.compile(
     r"(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
     r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z"
@@ -236,7 +236,7 @@ RUNNERS = re.compile(
     r"(?:npm|make|just|task|rake|tox|nox|pre-commit|mvn|gradle|docker\S*|zig|lake|ninja|cmake|bazel|sbt|turbo|nx"
     r"|composer|mix|meson|moon|lerna|manage\.py|\S*[/.]\S*)\Z"
 )
-_WHOLE = word_table(
+_WHOLE = word_set(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )

@@ -97,11 +97,11 @@ class RemoteDesk(DecisionService):
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
-    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
+    def record(self, draft: Record, find_digest: Callable[[], str | None]) -> DecisionMade:
         """Send a decision to the host, and wait until it is recorded. Raise UnreachableError, UncertainError if nobody
         knows whether it is recorded, or the error of the host."""
         if draft.request:
-            returned()
+            find_digest()
         host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
@@ -111,7 +111,7 @@ class RemoteDesk(DecisionService):
             )
         ends = format_time(parse_time(draft.created_at) + _IN_TIME)
         request = SignedRequest(host.keyid, min(ends, draft.expires_at or ends), draft)
-        text = sign_request(request, self.key())
+        text = sign_request(request, self.load_key())
         self._uncertain.add(decision_id)
         result = self._host.decide(self.workspace_id, text)
         made = self._judge_result(text, request.asked, result, host) if result else None

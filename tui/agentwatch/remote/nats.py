@@ -297,7 +297,7 @@ class NatsHub:
             link.receive(message.data)
 
     async def _pass_stored_hello(self, link: NatsLink, client: Client) -> None:
-        """Give the stored hello of a host to its link. If there is none, tell the link so."""
+        """Give the link the stored hello of its host. If none is stored, give the link a message that says so."""
         try:
             kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
         except nats.js.errors.NotFoundError as error:

@@ -82,7 +82,7 @@ class Link(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End within a second. Afterwards nothing is called any more."""
+        """End within a second. Afterwards neither `receive` nor `change` is called."""
 
 
 def stay_connected(

@@ -202,7 +202,7 @@ class Relay:
             self._send_unsent(part)
 
     async def _find_others(self) -> None:
-        """Search for more workspaces, and relay them, too. Screens then treat the relay as another run."""
+        """Search for more workspaces, and relay them, too. A new epoch makes the screens read everything anew."""
         while True:
             await asyncio.sleep(_FIND_SECONDS)
             others = await asyncio.to_thread(self._find)

@@ -49,7 +49,7 @@ class _Case(NamedTuple):
     workspace: Path
 
     def find_decision(self, seconds: float) -> tuple[LookupResult, str]:
-        """Wait for the decision about exactly this return of the child. Also return why none can be read, or "".
+        """Wait for the decision about exactly this return. Return it, and the reason if no decision can be read.
 
         A decision about a return for which the child was held counts as well, because the child was told to change
         nothing. A decision that the child has already carried out does not count, even for an equal return.
