@@ -94,6 +94,7 @@ def test_long_texts_are_cut_and_say_how_much():
     lines, note = clean_lines("ok\n" + "y" * 5_000)
     assert (len(lines), note) == (2, f"truncated: of 5,003 characters at most {most} are shown")
     assert clean_lines("a\r\nb") == (["a", "b"], None)
+    assert clean_lines("a\nb\nc", max_characters=4)[1] is not None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -288,6 +289,19 @@ def test_a_clock_in_a_wrong_year_has_to_be_set():
     host.time.at = screen.time.at
     passes(host, screen, 5)
     assert screen.host.lost_since is None
+
+
+def test_times_of_a_host_are_shown_by_our_clock():
+    host = Host(Time())
+    screen = Screen(MemoryLink(host.end), Time(host.time.at + 100))
+    screen.link.connect()
+    work(host)
+    passes(host, screen, 30)
+    there, here = (
+        [datetime.fromisoformat(task["updated_at"]).timestamp() for task in one.document()["tasks"]]
+        for one in (host, screen)
+    )
+    assert here == pytest.approx([at + 100 for at in there], abs=3)
 
 
 def test_a_recording_of_yesterday_is_no_host_that_answers():
