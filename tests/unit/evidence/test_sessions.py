@@ -65,6 +65,14 @@ def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path):
     assert b"pytest -q" in line
 
 
+def test_the_summary_at_the_end_of_a_long_output_counts(tmp_path):
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", "tests/test_cart.py ....\n" * 1_000 + GREEN)
+    agent.said(CLAIMED)
+    assert verdict_of(store)[0] == "verified"
+
+
 def test_a_log_that_may_lack_something_verifies_nothing(tmp_path):
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
