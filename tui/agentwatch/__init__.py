@@ -1,3 +1,3 @@
-"""agentwatch: the live delegation tree of a workspace in which coding agents work."""
+"""agentwatch shows, as a live tree, the coding agents in a workspace and their tasks."""
 
 __version__ = "0.1.0"

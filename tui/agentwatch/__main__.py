@@ -16,7 +16,7 @@ def main() -> None:
 
         print(f"agentwatch {__version__}")
         return
-    # Garbage collection takes a fifth of the time of a short command. Commands that run for long turn it on.
+    # A short command would spend a fifth of its time on garbage collection. Long-running commands turn it on again.
     gc.disable()
     atexit.register(gc.freeze)
     try:
@@ -24,12 +24,12 @@ def main() -> None:
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
-        # The import is inside the `try` because the user may press ctrl+c while modules load.
+        # The import above is inside the `try`, because the user may press ctrl+c while modules load.
         sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":
     if not __package__:
-        # Started by the words of `shell.launch_words`: the first argument lists the package directories.
+        # `shell.launch_words` made this command line. Its first argument lists the package directories.
         sys.path += sys.argv.pop(1).split(os.pathsep)
     main()

@@ -1,4 +1,4 @@
-"""Resolves a workspace argument to a directory, and suggests a known word for a misspelt one."""
+"""Finds the directory that a workspace argument names. Suggests a known word in place of a misspelt word."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def workspaces_at(paths: Sequence[str]) -> list[Path]:
-    """Return the real paths of these directories, each once, or of the current directory. Raise WorkspaceError."""
+    """Return the real path of each directory, without repeats. Without `paths`, return the current directory."""
     return list(dict.fromkeys(workspace_at(path) for path in paths or ["."]))
 
 
 def workspace_at(path: str) -> Path:
-    """Return the real path of a directory. Raise WorkspaceError if it cannot be listed and entered."""
+    """Return the real path of a directory. Raise WorkspaceError if the directory cannot be listed or entered."""
     from pathlib import Path  # not needed for --help
 
     from agentwatch.shell import distrust_workspace
@@ -34,7 +34,7 @@ def workspace_at(path: str) -> Path:
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
-        # This needs both rights: to enter the directory, because of the ".", and to list it.
+        # This fails if the directory cannot be listed or, because of the ".", cannot be entered.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
         workspace = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:

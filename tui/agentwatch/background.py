@@ -1,4 +1,4 @@
-"""Background threads with a start and a stop, and limits for the processor time that they take."""
+"""Background threads that can be started and stopped, and limits for the processor time that the threads take."""
 
 import sys
 import threading
@@ -44,7 +44,7 @@ class BackgroundThread(ABC, Generic[T]):
             self._news.notify()
 
     def _rest(self, seconds: float) -> None:
-        """Wait for so many seconds, or until `stop` or `_wake` is called."""
+        """Wait until `seconds` have passed, or until `stop` or `_wake` is called."""
         with self._news:
             self._news.wait_for(lambda: self._stopped or self._rung, seconds)
             self._rung = False
@@ -61,12 +61,12 @@ class Waiter(Protocol):
         """Wait until the directory changes, but at most `timeout` seconds."""
 
     def wake(self) -> None:
-        """End the current wait. If no thread waits, the next wait ends at once. Any thread may call it."""
+        """End the current wait. If no thread waits, the next wait ends at once. Any thread may call this."""
 
 
 class Pollable(ABC):
-    """Something that a worker polls regularly. A call of `wake`, or a change that `waiter` sees, causes a poll at once.
-    `notice` is a message for the operator, which may quote untrusted text."""
+    """An object that a worker polls regularly. `wake`, or a change that `waiter` sees, makes the worker poll at once.
+    `notice` is a message for the operator. The message may quote untrusted text."""
 
     notice: str | None
     waiter: Waiter | None = None
@@ -82,7 +82,7 @@ class Pollable(ABC):
 
 
 class Worker(BackgroundThread[Sequence[Any]]):
-    """Polls several objects in turn, in one thread. After `stop` it polls each once more."""
+    """Polls several objects in turn, in one thread. After `stop`, it polls each object once more."""
 
     thread_name = "agentwatch-parts"
     join_seconds = 10.0  # long, because the last poll writes to the disk
@@ -147,15 +147,15 @@ class Pace:
         self._credit, self._at = credit, time.monotonic()
 
     def spend(self, seconds: float) -> None:
-        """Subtract so many seconds of work from the credit."""
+        """Subtract `seconds` of work from the credit."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
-        # The debt has a limit, because the measured seconds may include work of other threads.
+        # The credit falls only to a limit below 0, because `seconds` may include work of other threads.
         self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property
     def rest(self) -> float:
-        """The seconds to rest before the next work: 0 while credit is left, and at most `longest`."""
+        """The seconds to rest before the next work. It is 0 while credit is left, and at most `longest`."""
         self.spend(0.0)
         return min(max(-self._credit / self._share, 0.0), self._longest)
 

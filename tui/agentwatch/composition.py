@@ -1,4 +1,4 @@
-"""Builds monitors and the objects in them from the settings, for all commands."""
+"""Builds the monitors that watch workspaces, and the objects that a monitor uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentwatch.state import HISTORY, may_exist, read_first_watch, state_directo
 from agentwatch.workspaces import Place, Places, WorkspaceFinder, Workspaces, find_worktrees, gives_row, name_workspaces
 
 if TYPE_CHECKING:
-    # These modules are slow to load, so functions import them where they need them.
+    # These modules are slow to load, so each function imports the modules that it needs.
     from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.history.acknowledgements import Acknowledgements
@@ -42,7 +42,7 @@ def build_source(
     dates: bool = True,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """Return a source of the files and, by the settings, the sessions of a workspace. With `dates`, git dates files."""
+    """Return the source of a workspace's files and sessions. With `dates`, git says when each file was committed."""
     from agentwatch.evidence.git import commit_times
 
     files = FilesSource(
@@ -94,8 +94,8 @@ def build_monitor(
 
 
 def history_cutoff(workspace: Path, settings: Settings) -> float:
-    """Return the time in epoch seconds before which tasks are history.
-    It is `history_after` seconds before the first watch, but not before the worktree was made."""
+    """Return the time (epoch seconds) at which history ends: older tasks are history. The time is `history_after`
+    seconds before the first watch. If the worktree was made later, it is the time when the worktree was made."""
     first_look = min(read_first_watch(state_directory(workspace)) or math.inf, time.time())
     return max(first_look - settings.history_after, worktree_made_at(str(workspace)) or -math.inf)
 
@@ -108,7 +108,7 @@ def build_workspaces(
     addresses: Sequence[Address] = (),
     everywhere: bool = False,
 ) -> Workspaces:
-    """Return the monitor of these workspaces or, if `everywhere`, of all that had a session in the last day."""
+    """Return the monitor of these workspaces. `everywhere` adds each workspace with a live session in the last day."""
     places = [Place(one, name) for one, name in name_workspaces(workspaces).items()]
     finders: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -156,11 +156,11 @@ def scan_workspace(
     dates: bool = False,
     about: str | None = None,
 ) -> Monitor:
-    """Return a monitor that has read a workspace once. With `about`, it may know only that task. Blocks."""
+    """Return a monitor that has read a workspace once. If `about` is a task id, other tasks may be missing. Blocks."""
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
-    # A command reads all documents before it checks one of them, so it keeps many parsed documents.
+    # A command reads all documents before it checks the first document, so the cache must hold many.
     parsed, remembers = ParsedDocuments(100_000) if inspects else None, may_exist(state / HISTORY)
     monitor = Monitor(
         workspace,
@@ -180,7 +180,7 @@ def scan_workspace(
 
 
 def find_shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
-    """Return the other worktrees of the repository that have a task in the present. Blocks."""
+    """Return each other worktree of the repository that has a task outside the history. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
@@ -198,8 +198,8 @@ Load = Callable[..., Monitor]
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
-    """Return a task, or None, and the problems of reading. With `inspects`, also check the claims of the task."""
-    # Checks of claims need the dates of handoffs and the files that other tasks wrote, so load everything.
+    """Return a task (None if unknown) and the problems in reading. With `inspects`, first check the task's claims."""
+    # A check of claims needs the dates of handoffs and the files that other tasks wrote, so load all tasks.
     monitor = load(workspace, settings, inspects=False, dates=inspects, about=None if inspects else task_id)
     if inspects:
         check_claims(monitor, [task_id])
@@ -215,7 +215,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
 
 
 def build_desk(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> DecisionService:
-    """Return the decision service of a workspace. It calls `passphrase` if the key is encrypted."""
+    """Return the decision service of a workspace. The service calls `passphrase` if the signing key is encrypted."""
     from datetime import timedelta
 
     from agentwatch.decisions.service import DecisionService
@@ -241,7 +241,7 @@ def build_acknowledgements(workspace: Path) -> Acknowledgements:
 
 
 def build_inbox(workspace: Path) -> Inbox:
-    """Return the inbox with the requests of programs in a workspace."""
+    """Return the inbox, which reads the requests of agent programs in a workspace."""
     from agentwatch.requests.inbox import Inbox
     from agentwatch.requests.store import RequestStore
 

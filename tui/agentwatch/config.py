@@ -13,9 +13,9 @@ from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
 _DAY = 86_400
-RUN = "run"  # marks the value of a host that is reached through a program: RUN, the path, the words of the program
+RUN = "run"  # begins the value of a host that a program reaches; the path and the program's words follow
 _TABLES = ("remote", "retry", "mcp", "hook", "notify")
-"""The tables of the file whose keys are settings. Any other table is the value of one setting."""
+"""In these tables of the file, each key is a setting. Any other table is the value of one setting."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Kind(NamedTuple):
-    """A kind of setting: its allowed values in words, and a function that converts a value or raises ValueError."""
+    """A kind of setting: a description of its values, and a function that converts a value or raises ValueError."""
 
     words: str
     convert: Callable[[Any], object]
@@ -81,7 +81,7 @@ def _read_host(value: Any) -> tuple[str, ...]:
 
 
 def _read_keys(value: Any, prefix: str = "") -> Lists:
-    """Return the keys of each command. TOML reads a name with a dot, such as `fold.all`, as a table in a table."""
+    """Return the keyboard keys of each command. TOML reads a name with a dot, such as `fold.all`, as nested tables."""
     lists: Lists = ()
     for name, one in _read_table(value, lambda one: one):
         lists += _read_keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _read_texts(one)),)
@@ -94,14 +94,14 @@ _TEXT = Kind("a text", _read_text)
 
 
 class Settings(NamedTuple):
-    """Everything that an operator can set. Behind the kind of what has no default stands an example, as in the file."""
+    """Everything that an operator can set. If a setting has no default, an example in TOML follows its kind."""
 
     enforcement: Annotated[str, _one_of("strict", "lenient")] = "strict"
     """With `lenient`, a return that breaks its contract keeps the state that it reports."""
     stale_after: Annotated[float, _number(1)] = 600.0
     """A working task is marked silent after so many seconds without a sign of life."""
     history_after: Annotated[float, _number(0)] = 259_200.0
-    """A task is history, and asks nothing, if it was silent for so many seconds when agentwatch first watched."""
+    """A task is history, and does not need you, if it was silent for so many seconds when agentwatch first watched."""
     low_confidence: Annotated[float, _number(0)] = 0.5
     """A finished report asks you for a review if its confidence is below this number."""
     pruned: Annotated[
@@ -121,8 +121,8 @@ class Settings(NamedTuple):
     poll: bool = False
     """With `true`, agentwatch looks for changes every few seconds instead of asking the system for events."""
     theme: Annotated[str | None, _TEXT, '"agentwatch-dark"'] = None
-    """The colours. The palette (`ctrl+p`) lists all themes; put your own into `themes/*.toml` beside that file. If you
-    set none, `agentwatch-ansi` is used in a terminal with 16 colours, or with `NO_COLOR`."""
+    """The colours. The palette (`ctrl+p`) lists all themes; put your own into `themes/*.toml` beside `config.toml`. If
+    you set none, `agentwatch-ansi` is used in a terminal with 16 colours, or with `NO_COLOR`."""
     modes: Annotated[
         Pairs,
         Kind(
@@ -168,11 +168,11 @@ class Settings(NamedTuple):
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    """Your names for workspaces on other machines. Each has an address, a list of addresses, or a program that runs a
-    command there, with the path. `agentwatch build1` shows one name, and `agentwatch --hosts` shows all names."""
+    """Your names for workspaces on other machines. A name has an address, a list of addresses, or a path and a program
+    that runs a command on the machine. `agentwatch build1` shows one name, and `agentwatch --hosts` shows all names."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
-    """The editor that opens files if neither `$VISUAL` nor `$EDITOR` is set. If you set none either, it is `vi`. A name
-    is looked up in PATH, but not in workspaces and git work trees."""
+    """The editor that opens files if neither `$VISUAL` nor `$EDITOR` is set. If you set no editor here, it is `vi`. A
+    name is looked up in PATH, but not in workspaces and git work trees."""
     remote_always: bool = False
     """With `true`, plain `agentwatch` also shows all `[hosts]`, as `--hosts` does."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
@@ -200,9 +200,9 @@ class Settings(NamedTuple):
     notify_title: bool = True
     """Show in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
-    """Whether the terminal shows notifications. If not set: only if nothing else does."""
+    """Whether the terminal shows notifications. If not set, it does if nothing else shows notifications."""
     notify_desktop: bool | None = None
-    """Whether `notify-send` shows notifications. If not set: if there is a desktop."""
+    """Whether `notify-send` shows notifications. If not set, it does if there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
         Kind("a list of words, the command and its arguments", partial(_read_list, item=_read_text, least=1)),
@@ -216,7 +216,7 @@ class Settings(NamedTuple):
 
 
 def _key_of(field: str) -> str:
-    """Return the name in the file of a field of `Settings`: `hook.wait` for `hook_wait`."""
+    """Return the name that a field of `Settings` has in the file: `hook.wait` for `hook_wait`."""
     table, _, name = field.partition("_")
     return f"{table}.{name}" if table in _TABLES else field
 
@@ -224,16 +224,16 @@ def _key_of(field: str) -> str:
 SETTINGS = {
     _key_of(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
-}  # the kind of each setting, by the name in the file
+}  # the kind of each setting; the keys are the names in the file
 
 
 def config_directory() -> Path:
-    """Return the directory of the settings, `~/.config/agentwatch` by default. It need not exist."""
+    """Return the directory of the settings, `~/.config/agentwatch` by default. The directory need not exist."""
     return xdg_directory("XDG_CONFIG_HOME", ".config")
 
 
 def load(path: Path | None = None) -> Settings:
-    """Return the settings in a TOML file, by default the user's `config.toml`. Raise ConfigError."""
+    """Return the settings in a TOML file, by default the user's `config.toml`. Raise ConfigError if they are wrong."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")
@@ -248,7 +248,7 @@ def load(path: Path | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
-    for old in ("alarms", "opencode"):  # tables of older versions
+    for old in ("alarms", "opencode"):  # older versions had these tables, so ignore them
         table.pop(old, None)
     if isinstance(remote := table.get("remote"), dict):
         remote.pop("queue", None)
@@ -266,7 +266,7 @@ def load(path: Path | None = None) -> Settings:
 
 
 def locate_setting(key: str) -> str:
-    """Return the file of the settings and the line that sets a key such as `views.mine`."""
+    """Return the path of the settings file. Add the line number of a key such as `views.mine` if the file sets it."""
     path, table = config_directory() / "config.toml", key.partition(".")[0]
     assigned = re.compile(rf"""(?:^|[\s.{{"'])["']?{re.escape(key.rpartition(".")[2])}["']?\s*=""")
     with suppress(OSError, UnicodeDecodeError):

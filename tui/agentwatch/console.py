@@ -1,4 +1,4 @@
-"""Prints lines. On a terminal they have colours and are wrapped at words."""
+"""Prints lines. On a terminal, the lines have colours, and long lines wrap between words."""
 
 import os
 import sys
@@ -8,13 +8,13 @@ from itertools import groupby
 from agentwatch.shell import resolve_command
 from agentwatch.text import Check, Mark, clean, print_text
 
-# A safe text and its ink, a key of `_INKS`, or "" for plain text.
+# A safe text and its ink. The ink is a key of `_INKS`, or "" for plain text.
 Part = tuple[str, str]
 
 NEEDS = "needs-you"
 STRONG = "strong"
 MUTED = "text-muted"
-# The SGR codes of the inks. These colours are readable on dark and on light backgrounds.
+# The terminal's codes (SGR) for the inks. These colours are readable on dark and on light backgrounds.
 _INKS = {
     NEEDS: "1;35",
     STRONG: "1",
@@ -49,7 +49,7 @@ def has_colors() -> bool:
 
 
 def print_line(*parts: Part | str, hang: int = 2, wraps: bool = True) -> None:
-    """Print a line. On a terminal it wraps, and the further rows are indented by `hang` columns."""
+    """Print a line. On a terminal, a long line wraps, and its later rows are indented by `hang` columns."""
     print_text("\n".join(_rows_of(parts, hang, wraps=wraps)))
 
 
@@ -63,7 +63,7 @@ def print_checks(checks: Iterable[Check]) -> int:
 
 
 def ask_to_confirm(question: str) -> bool:
-    """Ask a question at the terminal. Return whether the operator then typed `y` or `yes`."""
+    """Ask a question at the terminal. Return True if the operator types `y` or `yes`."""
     import termios
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -73,7 +73,7 @@ def ask_to_confirm(question: str) -> bool:
 
 
 def print_pages(lines: Iterable[Sequence[Part | str]]) -> None:
-    """Print lines. Use the operator's pager if they do not fit on the screen."""
+    """Print lines. If the lines do not fit on the screen, show them in the operator's pager."""
     rows = [row for line in lines for row in _rows_of(line, 0, most=_READABLE)]
     if not is_terminal() or len(rows) < _terminal_size().lines or not _show_in_pager("\n".join(rows)):
         print_text("\n".join(rows))
@@ -85,11 +85,11 @@ def _show_in_pager(text: str) -> bool:
     import signal
     import subprocess
 
-    # Ignore ctrl+c meanwhile: the pager handles it and restores the terminal.
+    # While the pager runs, ignore ctrl+c. The pager handles the key and restores the terminal.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         pager = resolve_command(shlex.split(os.environ.get("PAGER") or "less"))
-        # Without R, less would show colour codes as characters.
+        # Without the option R, `less` would show colour codes as characters.
         environment = {"LESS": "R", **os.environ}
         subprocess.run(pager, input=text, env=environment, text=True, errors="replace", check=False)  # noqa: S603
     except (OSError, ValueError, IndexError):
@@ -106,7 +106,7 @@ def _terminal_size() -> os.terminal_size:
 
 
 def _rows_of(parts: Sequence[Part | str], hang: int, *, wraps: bool = True, most: int = 10_000) -> list[str]:
-    """Return a line as rows of the terminal. The further rows of a list entry align with its text."""
+    """Return a line as rows of the terminal. In a list entry (`- text`), later rows align with the text."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     text = "".join(words for words, _ in pairs)
     if not is_terminal():
@@ -139,7 +139,7 @@ def _wrap(text: str, lead: int, hang: int, width: int) -> Iterator[tuple[int, in
 
 
 def _end_of_row(text: str, start: int, room: int) -> int:
-    """Return the index of the first character after `start` that does not fit into `room` cells."""
+    """Return the index of the first character after `start` that does not fit into `room` columns."""
     if text.isascii():
         return start + room
     from unicodedata import combining, east_asian_width

@@ -15,7 +15,7 @@ from typing import Self
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
 OPEN_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD = os.O_RDWR | _INERT  # for a lock, because some file systems lock only files that are open for writing
+OPEN_HELD = os.O_RDWR | _INERT  # for a file to lock: some file systems lock a file only if it is open for writing
 _CHUNK = 64 * 1024
 
 DOT = ".agentwatch"  # the directory of agentwatch in a workspace
@@ -24,15 +24,15 @@ TEMPORARY = ".writing-"
 # The coarsest tick of a file system's clock. Two changes within one tick get the same time.
 _TICK_NANOSECONDS = 2_000_000_000
 
-LOCK_SECONDS = 10.0  # ample, because a running process holds a lock for milliseconds
+LOCK_SECONDS = 10.0  # the longest wait for a lock; a running process holds a lock only for milliseconds
 
-_ABANDONED = 60.0  # seconds after which a temporary file is abandoned: writing takes milliseconds
+_ABANDONED = 60.0  # a temporary file older than these seconds is abandoned, because writing takes milliseconds
 
 Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size and inode
 
 
 class Disk:
-    """The system calls of this module. A test can replace them, to make a call fail or to lose unsynced data."""
+    """The system calls of this module. A test can replace a call, to make it fail or to lose unsynced data."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -71,7 +71,7 @@ class NotRegularError(OSError):
 
 
 class NotADirectoryOfOursError(OSError):
-    """A link or a file is in the place of a directory of agentwatch. The message gives the remedy."""
+    """A link or a file has the name of a directory of agentwatch. The message gives the remedy."""
 
 
 class Directory:
@@ -83,12 +83,12 @@ class Directory:
 
     @classmethod
     def open(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory. Links in the path are followed, so the path must be the user's own."""
+        """Open a directory. Links in the path are followed, so use only paths that no agent can change."""
         return cls(disk.open(path, OPEN_DIRECTORY), disk)
 
     @classmethod
     def open_or_make(cls, path: Path, disk: Disk = DISK) -> Directory:
-        """Open a directory. If it is missing, make it, synced, so that only the user can enter it."""
+        """Open a directory. If it is missing, create and sync it. Only the user can enter a created directory."""
         with suppress(FileNotFoundError):
             return cls.open(path, disk)
         with cls.open_or_make(path.parent, disk) as parent:
@@ -103,11 +103,11 @@ class Directory:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor. Errors are ignored, because nothing was written through it."""
+        """Close the descriptor. Ignore errors, because nothing was written through the descriptor."""
         self._close(self.descriptor)
 
     def open_child(self, name: str, *, make: int | None = None) -> Directory:
-        """Open a directory in this one, never through a link. `make` is the mode to create it with if it is missing."""
+        """Open a subdirectory, but never a link. If `make` is a mode, create a missing subdirectory with this mode."""
         if make is not None:
             with suppress(FileExistsError):
                 self._disk.mkdir(name, make, dir_fd=self.descriptor)
@@ -117,7 +117,7 @@ class Directory:
         return self._disk.listdir(self.descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """Return the attributes of a name, without following a link."""
+        """Return the attributes of a file, or of the link itself if the name is a link."""
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def read(self, name: str, limit: int) -> bytes:
@@ -125,7 +125,7 @@ class Directory:
         return self.read_with_status(name, limit)[0]
 
     def read_with_status(self, name: str, limit: int) -> tuple[bytes, os.stat_result, os.stat_result]:
-        """Return the bytes of a file, and its attributes before and after reading. Otherwise like `read`."""
+        """Read a file as `read` does. Return the bytes, and the file's attributes before and after reading."""
         # Check before opening, because opening a device may have an effect.
         _require_regular(self.status(name))
         try:
@@ -152,7 +152,7 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Create a file atomically. Raise FileExistsError if it exists. After another error it may exist."""
+        """Create a file atomically. Raise FileExistsError if it exists. After another error, the file may exist."""
         here = self.descriptor
         with self._temporary_file(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
@@ -164,7 +164,7 @@ class Directory:
             self.move(temporary, self, name)
 
     def replace_and_lock(self, name: str, data: bytes) -> int:
-        """Write a file as `replace` does. Return a descriptor that holds a shared lock on it from the beginning."""
+        """Write a file as `replace` does, but locked from the beginning. Return the descriptor with the shared lock."""
         with self._temporary_file(data, 0o600) as (temporary, descriptor):
             self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             self.move(temporary, self, name)
@@ -184,15 +184,15 @@ class Directory:
         try:
             self._disk.fsync(self.descriptor)
         except OSError as error:
-            # A file system that cannot sync a directory answers EINVAL. It keeps the order of name changes by itself.
+            # EINVAL: the file system cannot sync a directory. It then keeps the order of name changes by itself.
             if error.errno != errno.EINVAL:
                 raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclude other processes and threads during a block. Raise LockedError.
+        """Exclude other processes and threads during the block. Raise LockedError if they hold the lock too long.
 
-        Never use it in a workspace: an agent could hold the lock there."""
+        Never lock a directory in a workspace, because an agent could hold the lock for ever."""
         descriptor, end = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600), time.monotonic() + LOCK_SECONDS
         try:
             while True:
@@ -207,8 +207,8 @@ class Directory:
             self._close(descriptor)
 
     def remove_abandoned(self, older_than: float = _ABANDONED) -> None:
-        """Remove temporary files that are older than so many seconds. Ignore failures."""
-        # The age is the difference of two times of the disk, because the local clock may be wrong.
+        """Remove temporary files that are at least `older_than` seconds old. Ignore failures."""
+        # Compute the age from two times of the file system, because the local clock may be wrong.
         changed_at = self._disk.fstat(self.descriptor).st_mtime
         for name in self.names():
             if name.startswith(TEMPORARY):
@@ -218,7 +218,7 @@ class Directory:
 
     @contextmanager
     def _temporary_file(self, data: bytes, mode: int) -> Iterator[tuple[str, int]]:
-        """Yield the name and descriptor of a temporary file with the data, synced. Remove the file at the end."""
+        """Write `data` into a temporary file and sync it. Yield its name and descriptor, then remove the file."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         descriptor = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, mode)
         try:
@@ -241,9 +241,9 @@ class Directory:
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
-    """Open `.agentwatch` in a workspace, or a directory in it. Raise OSError.
+    """Open `.agentwatch` in a workspace, or the directory `inner` below it. May raise OSError.
 
-    With `make`, create the directory, and a file by which git ignores it."""
+    With `make`, create the directory, and a `.gitignore` that hides it from git."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")
@@ -267,7 +267,7 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
 
 
 def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
-    """Tell whether other users have a permission in `mode`, or own the file."""
+    """Tell whether other users have one of the permissions in `mode`, or another user owns the file."""
     return bool(status.st_mode & mode) or status.st_uid != os.geteuid()
 
 
@@ -280,12 +280,12 @@ def spellings(workspace: Path) -> list[str]:
 def fingerprint(status: os.stat_result) -> Fingerprint:
     """Return a fingerprint that changes whenever the file changes.
 
-    It contains the ctime, which nobody can set, so a restored mtime hides no change."""
+    It contains the ctime, which no program can set. So it changes even if a program resets the mtime."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def fingerprint_at(path: Path | str) -> Fingerprint | None:
-    """Return the current fingerprint of a file. Return None if the file cannot be looked up."""
+    """Return the current fingerprint of a file. Return None if the file is missing or its attributes cannot be read."""
     try:
         return fingerprint(os.lstat(path))
     except (OSError, ValueError):
@@ -293,9 +293,9 @@ def fingerprint_at(path: Path | str) -> Fingerprint | None:
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
-    """Return a stamp that changes when a name in the directory is added or removed. Return None without a directory.
+    """Return a stamp that changes when a name is added to the directory or removed. Return None if it cannot be read.
 
-    For two seconds after a change every call returns another stamp, because two changes may have the same time."""
+    For two seconds after a change, each call returns a new stamp, because another change may have the same time."""
     try:
         status = directory.stat()
     except OSError:

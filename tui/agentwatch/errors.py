@@ -4,21 +4,20 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the commands. NOT means that problems were found, or that something is not allowed or not wanted.
-    UNREACHED: another machine cannot be reached. UNASKED: the task needs no decision, so a wait would never end."""
+    """Exit codes of the commands."""
 
     DONE = 0
-    NOT = 1
-    PENDING = 3
-    UNREACHED = 3
-    EXPIRED = 4
-    REFUSED = 5
-    TAKEN = 6
-    UNASKED = 8
+    NOT = 1  # there are problems, nothing matches, or the operator said no
+    PENDING = 3  # the operator has not decided yet
+    UNREACHED = 3  # another machine cannot be reached
+    EXPIRED = 4  # the decision has expired
+    REFUSED = 5  # no decision yet, and forged decisions were refused
+    TAKEN = 6  # another agent has claimed the decision
+    UNASKED = 8  # the task needs no decision, so a wait would never end
 
 
 class AgentwatchError(Exception):
-    """An error that the user can correct. The command prints its message and ends with its exit code."""
+    """An error that the user can correct. The command prints the message and ends with `exit_code`."""
 
     exit_code = 2
 
@@ -28,11 +27,11 @@ class UsageError(AgentwatchError):
 
 
 class ConfigError(AgentwatchError):
-    """The settings are wrong. The message names the file, the line and the remedy."""
+    """The settings are wrong or cannot be read. The message names the file and the mistake."""
 
 
 class NoMatchError(AgentwatchError):
-    """Nothing matches the request."""
+    """Nothing matches what the user asked for."""
 
     exit_code = ExitCode.NOT
 

@@ -1,4 +1,4 @@
-"""Watches one workspace: applies the events of its sources to its tree, records them, and starts the checks."""
+"""Watches one workspace: applies events to its tree of tasks, records the events, and starts checks of claims."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
 
-    # Slow to load, and not needed for the first frame.
+    # These modules are slow to load, and not needed for the first frame.
     from agentwatch.decisions.service import DecisionService, DecisionWatcher
     from agentwatch.delegation.decision import Action, Request
     from agentwatch.evidence.inspector import Inspector
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.source import ParsedDocuments
     from agentwatch.sources.sessions.entries import RunTranscript
 
-_CHUNK = 50  # the most events applied without a pause, in which no key is handled
+_CHUNK = 50  # the most events that are applied before a pause; the user's keys are handled only in pauses
 _REST_SECONDS = 0.01  # the longest pause between two chunks
-_PASS_SHARE = 5.0  # while events wait, a pass over all tasks is followed by a pause of five times its length
-# Seconds between two ticks: normally, and (second value) while the passing of time changes nothing in the tree.
+_PASS_SHARE = 5.0  # while events wait, passes over all tasks take at most a fifth of the time
+# Seconds between two ticks. The second value is used while the passing of time alone changes nothing in the tree.
 _TICK_SECONDS = (1.0, 5.0)
 
 
 class Monitor:
-    """A watched workspace: its tree, its health, the texts of its documents, and decisions about it.
+    """A watched workspace: the tree of its tasks, its health, the texts of its documents, and its decisions.
 
-    `parsed` is a shared cache of documents. With `remembers`, the history is read first, and `updates` also writes it.
-    Each `open_…` is called in a thread. `host` is the name of the other machine, "" for this one.
+    `parsed` is a cache of parsed documents. With `remembers`, the history is read first, and `updates` adds to it.
+    Each function `open_…` may block. `host` is the name of another machine, or "" for this machine.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Monitor:
         self.spellings = () if host else spellings(workspace)
         if not host:
             distrust_workspace(workspace)
-        # `directory` is the path on the machine of the workspace. `written` is its name on a command line.
+        # `directory` is the workspace's path on its own machine. `written` is its path or address on a command line.
         self.directory = self.written = str(workspace)
         self._new_tree = partial(Tree, tree_rules(settings, history_before), host=host)
         self.tree = self._new_tree()
@@ -98,10 +98,10 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        # The batches to apply: the events left, the health afterwards, and whether the events replace the tree.
+        # The batches to apply. Each has its remaining events, the health after them, and whether they replace the tree.
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
         self._is_stopped = False
-        self._next_pass_at = 0.0  # the earliest monotonic time of the next pass over all tasks while events wait
+        self._next_pass_at = 0.0  # while events wait, no pass over all tasks begins before this (monotonic) time
         self._unchecked: set[str] = set()
 
     # For screens and commands
@@ -113,7 +113,7 @@ class Monitor:
 
     @property
     def watched(self) -> str:
-        """A description of the place where tasks are looked for (untrusted)."""
+        """A description of the directories that are searched for tasks (untrusted)."""
         return f"{self.workspace} and everything below"
 
     @property
@@ -128,12 +128,12 @@ class Monitor:
 
     @property
     def connecting(self) -> int:
-        """The number of hosts that are still being connected to."""
+        """The number of hosts to which a connection is still being made."""
         return 0
 
     @property
     def notices(self) -> list[str]:
-        """Messages for the operator, a sentence each. They may quote untrusted text."""
+        """Messages for the operator, a sentence each. The messages may quote untrusted text."""
         own = [problem.message for problem in self._problems_of_parts()]
         return [*own, *self.health.notices, *self.complaints]
 
@@ -151,7 +151,7 @@ class Monitor:
 
     @property
     def connection_facts(self) -> Sequence[tuple[str, str]]:
-        """Facts about the connection to the workspace's machine, as pairs of label and text (untrusted)."""
+        """Pairs of a label and an untrusted text, which describe the connection to the workspace's machine."""
         return self._source.connection_facts
 
     def monitor_of_row(self, task_id: str) -> Monitor:  # noqa: ARG002 - used by the monitor of several workspaces
@@ -159,7 +159,7 @@ class Monitor:
         return self
 
     def reconnect(self) -> list[str]:
-        """Connect to all unreachable hosts at once, and return their names. Blocks for a moment."""
+        """Try now to connect to all unreachable hosts, and return their names. Blocks for a moment."""
         if self.tree.lost_since is None:
             return []
         self._source.reconnect()
@@ -170,7 +170,7 @@ class Monitor:
         return self, task_id
 
     def content(self, version: Seen | Message) -> str | None:
-        """Return the text of a version or a message. Return None if it is lost, or if its host does not answer."""
+        """Return the text of a file's version or a message. Return None if it is lost, or its host does not answer."""
         from agentwatch.decisions.errors import NoAnswerError
 
         with suppress(NoAnswerError):
@@ -178,12 +178,12 @@ class Monitor:
         return None
 
     def text(self, version: Seen | Message) -> str | None:
-        """Return the text of a version or a message, or None if it is lost. Raise NoAnswerError. May block."""
+        """Return the text as `content` does, but raise NoAnswerError if the host does not answer. May block."""
         text = self._source.content(version.digest)
         return self._history.text(version.digest) if text is None and self._history else text
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """Return the transcript of a run, or None if there is none. Any thread may call it."""
+        """Return the transcript of a run, or None if there is none. Any thread may call this."""
         return self._source.transcript(run)
 
     def _problems_of_parts(self) -> list[Problem]:
@@ -200,7 +200,7 @@ class Monitor:
     # Decisions of the operator
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about the attempt that the operator saw, and deliver it. Raise DecisionError."""
+        """Record a decision about the attempt that the operator saw, and deliver it. May raise DecisionError."""
         now = self.digest_reader(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, find_digest=now, note=note))
 
@@ -214,12 +214,12 @@ class Monitor:
         if returned is None:
             return lambda: None
         if returned.stored:
-            # The return is part of a session, so the tree always has the current one.
+            # The return is part of a session, so the tree always has the current digest.
             return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a program's request, as the operator saw the request. Raise DecisionError."""
+        """Record the operator's answer to a program's request. May raise DecisionError."""
         # If the request is on a host, the host itself checks whether the program still waits.
         why = partial(self.inbox.why_gone, request) if self.inbox else lambda: None
         asked = self.tree.find_request(request.request_id)
@@ -241,10 +241,10 @@ class Monitor:
             # Read the ledger again even after an error: the decision may have been recorded.
             self.decision_watcher.poll_soon()
 
-    # Once, for a command
+    # For a command, which reads once
 
     def scan(self, about: str | None = None) -> None:
-        """Read the workspace once. With `about`, read only the history of this task. Blocks, and writes nothing."""
+        """Read the workspace once. If `about` is a task id, read only this task's history. Blocks. Writes nothing."""
         self._open_watchers()
         if self._open_acknowledgements is not None:
             self.acknowledgements = self._open_acknowledgements()
@@ -259,7 +259,7 @@ class Monitor:
         self.apply_batch(self._source.scan())
 
     def apply_batch(self, batch: Batch) -> None:
-        """Apply a whole batch at once, with all decisions and requests, and check its claims. Blocks."""
+        """Apply a batch of events, and all decisions and requests. Then check the claims of all tasks. Blocks."""
         self.health = batch.health
         decisions = self.decision_watcher.read_changes(writes=False) if self.decision_watcher else []
         requests = self.inbox.read_changes() if self.inbox else []
@@ -268,10 +268,10 @@ class Monitor:
             self._add(self._inspector.check(targets))
         self.tree.apply(Tick(0, self._clock()))
 
-    # As long as the screen lives
+    # For a screen, which stays open
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Watch the workspace until closed. After each step yield the ids of the changed tasks, which may be none."""
+        """Watch the workspace until the iterator is closed. After each step, yield the ids of changed tasks, if any."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -284,17 +284,17 @@ class Monitor:
             loop.call_soon_threadsafe(enqueue, *news)
 
         def take_batch(batch: Batch) -> None:
-            # Called in the thread of the source, so events are recorded even after the event loop has ended.
+            # This runs in the source's thread, so it can record events even after the event loop has ended.
             if self._recorder:
                 self._recorder.is_complete |= batch.health.mode != "starting"
-                # Runs of sessions are not recorded: they change all the time, and the programs keep them.
+                # Runs are not recorded: a run changes all the time, and its agent program stores it.
                 self._recorder.queue_events(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
 
         worker = self._worker = Worker()
         try:
             if self._open_acknowledgements is not None:
-                # Load acknowledgements before the tasks, or an acknowledged task would ask for a moment.
+                # Load acknowledgements first. Otherwise, an acknowledged task would need the operator for a moment.
                 self.acknowledgements = await asyncio.to_thread(self._open_acknowledgements)
                 self._add(await asyncio.to_thread(self.acknowledgements.read_first))
                 worker.add(self.acknowledgements)
@@ -321,7 +321,7 @@ class Monitor:
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _read_ledger(self) -> Sequence[Event]:
-        """Return the recorded decisions. Apply them before the tasks, or a decided task would ask for a moment."""
+        """Return the recorded decisions. Without them, decided tasks would need the operator for a moment."""
         if not may_exist(state_directory(self.workspace) / "decisions"):
             return ()
         self._open_watchers()
@@ -336,7 +336,7 @@ class Monitor:
             self.inbox = self._open_inbox()
 
     async def _recall(self, worker: Worker) -> Set[str]:
-        """Read the whole history, and replace the tree by it at once. Return the ids of changed tasks."""
+        """Read the whole history, and build the tree from it. Return the ids of changed tasks."""
         import asyncio
 
         from agentwatch.history.store import Recorder
@@ -358,7 +358,7 @@ class Monitor:
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Replace the tree by `tree`, which was built from `events`. Return the ids of all tasks of both trees."""
-        # Keep the acknowledgements, except in a replay, where going back also undoes later ones.
+        # Keep the acknowledgements. A replay does not: when it goes back in time, later acknowledgements are undone.
         asides = {} if self.health.mode == "replay" else self.tree.asides
         tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
         others = {*self.tree.tasks, *tree.tasks}
@@ -391,7 +391,7 @@ class Monitor:
                 if changed or not is_idle:
                     yield changed
                 is_idle = False
-                # Pause as long as the work took, so that the event loop can handle keys.
+                # Pause as long as the work took, but not too long. Meanwhile the event loop handles keys.
                 await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
@@ -419,7 +419,7 @@ class Monitor:
         self._next_pass_at = began + _PASS_SHARE * (time.monotonic() - began)
         if self._inspector:
             self._unchecked |= changed
-            # Checks begin only after the first reading, which they would delay.
+            # Begin no check before the first reading has ended, because checks would delay it.
             if self.health.mode != "starting":
                 if targets := self._inspector.find_new_targets(self.tree, self._unchecked):
                     self._inspector.request_checks(targets)
@@ -451,7 +451,7 @@ def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """Tell whether a present task has an invalid return that is new in this run, or lacks an artifact."""
+    """Tell whether a task that is not history lacks an artifact, or got an invalid return since the start."""
     returned = task.latest.returned
     if returned is None or task.past:
         return False

@@ -1,4 +1,4 @@
-"""Builds command lines that are exact in any shell and safe on any terminal, and finds trusted programs."""
+"""Builds command lines that any shell reads exactly and any terminal shows safely. Finds trusted programs."""
 
 import errno
 import os
@@ -20,20 +20,20 @@ _LONGEST = 100_000
 _WORDS = 5  # the number of words that `launch_words` returns
 
 
-# Directories of installed programs, which may be git work trees and are trusted all the same.
+# Directories of installed programs. They are trusted even if they are git work trees.
 _HOMEBREW = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
 
 _watched: set[str] = set()
 
 
 def launch_words() -> tuple[str, ...]:
-    """Return the words of a command that starts this agentwatch safely, from any directory and environment."""
+    """Return the words of a command that starts this installation safely, in any directory and environment."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
     foreign = {os.path.realpath(place) for place in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep))}
     # -I keeps Python from loading modules of the current directory and PYTHONPATH. -S keeps `site` from running code
-    # that a .pth file names. Both hide installed packages, so the last word lists the directories that hold them.
+    # that a .pth file names. Both options hide installed packages, so the last word lists the packages' directories.
     kept = [
         place for place in sys.path if os.path.realpath(place) not in foreign and any(Path(place).glob("*.dist-info"))
     ]
@@ -64,7 +64,7 @@ def install_command(extra: str) -> str:
 
 @contextmanager
 def require_extra(extra: str, what: str, packages: Collection[str]) -> Iterator[None]:
-    """Wrap imports of the packages of an extra. If one is missing, raise UsageError with the install command."""
+    """Wrap the imports of an extra's packages. If a package is missing, raise UsageError with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -105,13 +105,13 @@ def _printf_format(word: str) -> str:
 
 def distrust_workspace(workspace: Path) -> None:
     """From now on trust no program in this workspace."""
-    with suppress(ValueError):  # an impossible path has no programs
+    with suppress(ValueError):  # a path with a NUL cannot exist, so it has no programs
         _watched.add(os.path.realpath(workspace))
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """Return the absolute path of a program, or None if there is no trusted one. An absolute `name` is trusted.
-    Any other name is looked up in the trusted directories of `path`, which is PATH by default."""
+    """Return the absolute path of a trusted program, or None if there is no such program. An absolute `name` is
+    trusted. A plain name is looked up in the trusted directories of `path`, which is PATH by default."""
     if "/" in name:
         return name if name.startswith("/") else None
     import shutil  # imported late, because hooks do not need it
@@ -124,7 +124,7 @@ def find_program(name: str, path: str | None = None) -> str | None:
 
 
 def resolve_command(command: Sequence[str]) -> list[str]:
-    """Return a command with the absolute path of its program. Raise FileNotFoundError if no trusted one is found."""
+    """Return a command with its program's absolute path. Raise FileNotFoundError if no trusted program is found."""
     program = find_program(command[0])
     if program is None:
         why = "it is in no directory of PATH outside of workspaces and git work trees"
@@ -133,14 +133,14 @@ def resolve_command(command: Sequence[str]) -> list[str]:
 
 
 def trusted_path(path: str | None = None) -> str:
-    """Return a search path with only the trusted directories of `path`, which is PATH by default."""
+    """Return only the trusted directories of a search path. `path` is PATH by default."""
     path = os.environ.get("PATH", os.defpath) if path is None else path
     entries = (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
     return os.pathsep.join(entry for entry in entries if _is_trusted(os.path.realpath(entry)))
 
 
 def _is_trusted(directory: str) -> bool:
-    """Tell whether a directory, given by its real path, is out of reach of agents and of other users."""
+    """Tell whether agents and other users cannot change the programs in a directory. `directory` is a real path."""
     for place in (Path(directory), *Path(directory).parents):
         try:
             mode = place.stat().st_mode

@@ -1,4 +1,4 @@
-"""Finds the directories in which agentwatch keeps its state, outside of workspaces, and marks shown workspaces."""
+"""Finds the state directories of agentwatch, which lie outside of workspaces. Marks workspaces that a screen shows."""
 
 import fcntl
 import hashlib
@@ -19,9 +19,9 @@ _SCRATCH = "temporary"
 
 HISTORY = "history.db"  # the file of the history in the state directory of a workspace
 _SHOWN = "watched.lock"
-_FIRST = "first-watched"  # a file with one time in ISO 8601, apart from the history, which may get damaged
+_FIRST = "first-watched"  # a file with one ISO 8601 time; it is no part of the history, which may get damaged
 _TRIES = 5
-# `is_shown` holds the lock for microseconds, so it tries again before it takes another caller for a screen.
+# `is_shown` pauses between tries: another call holds the lock for microseconds, but a screen keeps the lock.
 _PAUSE_SECONDS = 0.01
 
 _screens: set[int] = set()  # descriptors of the locks of this process's screens
@@ -31,7 +31,7 @@ _scratch_directories: set[Path] = set()  # the scratch directories of this proce
 
 
 def user_home() -> Path:
-    """Return the user's home directory. Raise UsageError if the system knows none."""
+    """Return the user's home directory. Raise UsageError if the system knows no home directory."""
     try:
         return Path.home()
     except RuntimeError as error:
@@ -47,7 +47,7 @@ def abbreviate_home(path: str) -> str:
 
 
 def may_exist(path: Path | str) -> bool:
-    """Tell whether a path exists. Return True also if this process may not look."""
+    """Tell whether a path exists. Return True also if the system refuses to tell."""
     try:
         os.stat(path)  # noqa: PTH116  faster, and called often
     except (FileNotFoundError, NotADirectoryError):
@@ -58,7 +58,7 @@ def may_exist(path: Path | str) -> bool:
 
 
 def leads_through(path: Path, directory: Path) -> bool:
-    """Tell whether a path, followed link by link, passes through a directory. Who can write there can redirect it."""
+    """Follow a path link by link. Tell whether it leads through `directory`, whose writers could redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
     while rest and not here.is_relative_to(root):
@@ -79,7 +79,7 @@ def leads_through(path: Path, directory: Path) -> bool:
 
 
 def workspace_id(workspace: Path) -> str:
-    """Return the id of a workspace, its name and a digest of its real path: `shop-3f9ac04e11d25b60`."""
+    """Return the id of a workspace: its name and a digest of its real path, as in `shop-3f9ac04e11d25b60`."""
     real = os.path.realpath(workspace)
     name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  a path may be invalid text
     return f"{name or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
@@ -108,7 +108,7 @@ def xdg_directory(variable: str, default: str) -> Path:
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Yield a temporary directory that only the user can enter. Remove it after the block. Raise OSError."""
+    """Yield a temporary directory that only the user can enter. Remove it after the block. May raise OSError."""
     from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
@@ -122,7 +122,7 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def remove_scratch_directories() -> None:
-    """Remove all scratch directories of this process, which is about to end abruptly."""
+    """Remove all scratch directories of this process. Call this before the process ends abruptly."""
     import shutil
 
     for path in tuple(_scratch_directories):
@@ -150,7 +150,7 @@ def mark_shown(state: Path) -> Iterator[None]:
 
 
 def set_attended(*, attended: bool) -> None:
-    """Record whether the user is at the screens of this process. Otherwise their workspaces do not count as shown."""
+    """Record whether the user is at this process's screens. If not, the screens' workspaces do not count as shown."""
     global _is_attended  # noqa: PLW0603
     _is_attended = attended
     for descriptor in _screens:
@@ -163,7 +163,7 @@ def is_attended() -> bool:
 
 
 def is_shown(state: Path) -> bool:
-    """Tell whether a screen of this user shows a workspace, given by its state directory."""
+    """Tell whether a screen of this user shows a workspace. `state` is the workspace's state directory."""
     with (
         suppress(OSError),
         Directory.open(state) as directory,
@@ -179,7 +179,7 @@ def is_shown(state: Path) -> bool:
 
 
 def read_first_watch(state: Path) -> float | None:
-    """Return when a screen first showed the workspace, in epoch seconds. Return None if unknown."""
+    """Return the time (epoch seconds) when a screen first showed the workspace. Return None if it is unknown."""
     from datetime import datetime
 
     with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
@@ -188,7 +188,7 @@ def read_first_watch(state: Path) -> float | None:
 
 
 def record_first_watch(state: Path, at: float) -> None:
-    """Record the time of the first watch (epoch seconds), unless one is already recorded. Blocks."""
+    """Record the time of the first watch (epoch seconds), unless a time is already recorded. Blocks."""
     from datetime import UTC, datetime
 
     with suppress(OSError), Directory.open_or_make(state) as directory:

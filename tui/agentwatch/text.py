@@ -20,10 +20,10 @@ LINE_LIMIT = 4_000
 TEXT_LIMIT = 256 * 1024
 LINES_LIMIT = 2_000
 
-_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # categories of control and invisible characters
+_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode's categories of control and invisible characters
 
-# A joiner makes one emoji of two, whose width differs between terminals. There it hides nothing, so it is dropped.
-# Anywhere else a joiner is made visible.
+# A joiner between two emoji makes one emoji, whose width differs between terminals. This joiner is dropped, because it
+# hides nothing. Any other joiner is made visible.
 _PICTURE = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _JOINER = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
@@ -33,7 +33,7 @@ _UNSEEN = (
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
-# Variation selectors choose the look of an emoji, a digit or the letter ℹ. Anywhere else they are shown.
+# Variation selectors choose the look of an emoji, a digit or the letter ℹ. Any other selector is made visible.
 _SELECTORS = "\ufe0e\ufe0f"
 # Skin tones, which have no width of their own behind an emoji.
 _TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
@@ -45,7 +45,7 @@ _JAMO = re.compile(f"[{_VOWELS_AND_FINALS}]")
 _STRAY_JAMO = re.compile(f"(?<![\u1100-\u115e\ua960-\ua97c\uac00-\ud7a3{_VOWELS_AND_FINALS}])[{_VOWELS_AND_FINALS}]+")
 _ANY_BASE = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
-)  # combining marks that are visible on any character; other marks may be invisible on another script
+)  # combining marks that are visible on any character; other marks may be invisible on letters of another script
 _SCRIPTS = "\u0530"  # from this character on, scripts have combining marks of their own
 
 _BLANK = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
@@ -54,9 +54,9 @@ _MANY_BLANKS = re.compile(rf"[^\S\n]{{{_MANY},}}")
 _BLANK_IN_CALL = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
-)  # matches blanks to replace in a call, and text that looks like such a replacement
+)  # in the text of a program's call: matches blanks to replace, and text that imitates a replacement
 
-_MOST_EMPTY = 3  # the most empty lines in a row that are shown; of more, only the number is shown
+_MOST_EMPTY = 3  # so many empty lines in a row are shown as they are; more are replaced by their number
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Nearly every string is printable ASCII, which is always safe.
@@ -73,7 +73,7 @@ def fold_case(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _show_character(character: str) -> str:
-    """Return the safe form of a character. Return "" for a combining mark: it depends on the character before."""
+    """Return the safe form of a character. Return "" for a mark whose safe form depends on the character before it."""
     category = unicodedata.category(character)
     if category in _UNSAFE or (_HIDDEN.match(character) and character not in _SELECTORS):
         return _make_visible(character)
@@ -101,7 +101,7 @@ def _make_safe(text: str) -> str:
     text = _STRAY_JAMO.sub(_make_visible, re.sub(_JOINER, r"\1", text))
     shown: list[str] = []
     base, marks = "", 0
-    for character in [*text, ""]:  # the last, empty one ends the loop over marks
+    for character in [*text, ""]:  # the "" completes the marks of the last character
         if character and not _show_character(character) and _is_visible_on(character, base):
             marks += 1
             if marks <= _MAX_MARKS:
@@ -140,7 +140,7 @@ def clean_name(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def clean_call(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return the text of a call for the operator to judge. Long runs of blanks are replaced by their number."""
+    """Return a program's call as safe text for the operator to judge. Long runs of blanks are replaced by numbers."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_show_blanks, text[: max(limit - 1, 0)] if cut else text)
     return _make_safe(text) + ("…" if cut else "")
@@ -158,7 +158,7 @@ def _make_visible(blanks: re.Match[str] | str) -> str:
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
-    """Return the safe lines of a longer text. Also return a sentence that tells of cuts, or None."""
+    """Return the safe lines of a text. Also return a sentence that says how the text was cut, or None if it was not."""
     lines = text[:max_characters].replace("\r\n", "\n").split("\n")
     note = None
     if len(text) > max_characters or len(lines) > max_lines or any(len(line) > LINE_LIMIT for line in lines):
@@ -168,7 +168,7 @@ def clean_lines(
 
 
 class Piece(NamedTuple):
-    """A piece of a text: the beginning of a line, its continuation, or (if `counted`) a number of empty lines."""
+    """A piece of a text. It begins or continues a line. If `counted`, it gives the number of omitted empty lines."""
 
     text: str
     begins: bool = True
@@ -176,7 +176,7 @@ class Piece(NamedTuple):
 
 
 def safe_pieces(text: str) -> Iterator[Piece]:
-    """Yield all of an untrusted text in safe pieces. Many blanks or empty lines are replaced by their number."""
+    """Yield a whole untrusted text in safe pieces. Many blanks or empty lines are replaced by their number."""
     lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)
@@ -194,7 +194,7 @@ def has_hidden_blanks(text: str) -> bool:
 
 
 def shorten_paths(words: str, places: Iterable[str]) -> str:
-    """Return the words with paths relative to a workspace. `places` are the spellings of the workspace's path."""
+    """Make paths in `words` relative to a workspace. `places` are the spellings of the workspace's own path."""
     for place in places:
         if len(place) > 1 and place in words:
             path = rf"(?<![\w./~-]){re.escape(place)}(?:(/+)(?=[\w.@*\[{{$-])|/*(?![\w./-]))"
@@ -209,7 +209,7 @@ def quote_text(text: str, limit: int = 80) -> str:
 
 # For one line of the screen
 
-# Variation selectors change the width of the character before them in some terminals only.
+# In some terminals, a variation selector changes the width of the character before it.
 _WITHOUT_SELECTORS = dict.fromkeys(range(0xFE00, 0xFE10))
 
 # Matches only marks that are certainly Markdown. Asterisks beside a slash, dot or letter may be a glob, and underscores
@@ -251,13 +251,13 @@ def describe_error(error: BaseException) -> str:
 
 
 def indented_json(value: object) -> str:
-    """Return a value as indented JSON in ASCII. All other characters are escapes, which are safe on a terminal."""
-    # Six times as fast as `json` with indentation.
+    """Return a value as indented JSON. All characters outside ASCII become escapes, which are safe on a terminal."""
+    # `to_json` is six times as fast as `json.dumps` with indentation.
     from pydantic_core import to_json
 
     try:
         return to_json(value, indent=2, ensure_ascii=True).decode().replace("\x7f", "\\u007f")
-    except ValueError:  # a lone surrogate
+    except ValueError:  # the value contains a lone surrogate
         import json
 
         return json.dumps(value, indent=2)
@@ -272,7 +272,7 @@ class Mark(StrEnum):
 
 
 class Check(NamedTuple):
-    """One check, what was found, and the remedy if something is wrong. `found` may quote untrusted text."""
+    """One check. `found` says what was found and how to correct it, and may quote untrusted text."""
 
     mark: Mark
     about: str

@@ -1,4 +1,4 @@
-"""Finds workspaces, and watches several workspaces at once with one joined tree."""
+"""Finds workspaces. Watches several workspaces at once, and joins their trees."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
-_SEARCH_SECONDS = 2.0  # between two searches for worktrees or hosts
-_EVERYWHERE_SECONDS = 10.0  # between two searches through all session stores
-_MOST = 40  # the most workspaces that `--all` watches at once, as each one needs threads and file watches
-_DAY = 86_400.0  # `--all` shows sessions that were alive in this time
+_SEARCH_SECONDS = 2.0  # seconds between two searches for worktrees or hosts
+_EVERYWHERE_SECONDS = 10.0  # seconds between two searches through all session stores
+_MOST = 40  # the most workspaces that `--all` watches at once: each workspace needs threads and file watches
+_DAY = 86_400.0  # `--all` shows sessions that were alive within so many seconds
 
-_TURN_SECONDS = 0.5  # the longest that the first reading of a workspace delays the next workspace
-_TITLE = 30  # the most characters of all names in the title; if they are longer, it has their number
+_TURN_SECONDS = 0.5  # the next workspace waits at most this long for the first reading of a workspace
+_TITLE = 30  # the most characters for the names in the title; longer names are replaced by their number
 
 
 class Place(NamedTuple):
     """A workspace to watch, with the name of its top row on the screen.
 
-    If it `vanishes`, it is removed once no search finds it. If it `starts_hidden`, it has no row before a task in it is
-    present. `host` names another machine, or a server that stands for so many `hosts`.
+    If `vanishes`, the workspace is removed when a search no longer finds it. If `starts_hidden`, it has no row until it
+    has a task that is not history. `host` names another machine, or a server that connects `hosts` machines.
     """
 
     workspace: Path
@@ -50,14 +50,14 @@ class Place(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The workspaces that a search found, and a sentence for each one that cannot be shown."""
+    """The workspaces that a search found. `complaints` are sentences about workspaces that cannot be shown."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
 
 
 def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
-    """Return a short name for each workspace: the last part of its path, or more parts if needed to tell them apart."""
+    """Return a short name for each workspace: the last part of its path, or more parts if two names would be equal."""
     names: dict[Path, str] = {}
     for workspace in workspaces:
         parts = workspace.parts
@@ -77,7 +77,7 @@ def find_worktrees(workspace: Path) -> Places:
 
 
 class WorkspaceFinder:
-    """Finds all workspaces in which a session was alive in the last day. Workspaces found before stay."""
+    """Finds all workspaces in which a session was alive in the last day. A workspace that was found once is kept."""
 
     def __init__(self) -> None:
         self._found: dict[Path, Place] = {}
@@ -101,7 +101,7 @@ class WorkspaceFinder:
 
 
 def _is_shown_within(whole: str, part: str) -> bool:
-    """Tell whether the directory `part` is shown with `whole`. False if `whole` is the home or contains it."""
+    """Tell whether the workspace `whole` shows the directory `part`. The home and its parents show no directory."""
     from agentwatch.sources.sessions.store import contains
 
     home = str(user_home())
@@ -113,7 +113,7 @@ _Emit = Callable[[Set[str] | Exception], None]
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """One of the watched workspaces. `scope` is the prefix of its task ids in the joined tree, None if it is hidden."""
+    """One of the watched workspaces. `scope` is the prefix of its task ids in the joined tree, or None if hidden."""
 
     place: Place
     monitor: Monitor
@@ -130,12 +130,12 @@ class _Member:
 
     @property
     def is_unread(self) -> bool:
-        """Whether the workspace is on a host that has not sent its tasks so far."""
+        """Whether the workspace is on a host that has not sent its tasks yet."""
         return bool(self.place.host) and not self.is_lost and self.monitor.health.mode == "starting"
 
 
 class Workspaces(Monitor):
-    """Watches several workspaces with one joined tree. The `finders` are functions that search for more of them."""
+    """Watches several workspaces with one joined tree. The functions `finders` search for more workspaces."""
 
     tree: JoinedTree
 
@@ -266,11 +266,11 @@ class Workspaces(Monitor):
         try:
             with ExitStack() as stack:
                 if not member.place.host:
-                    # This mark tells hooks that somebody sees the workspace. Only then do they wait for a decision.
+                    # Hooks wait for a decision only if this mark says that a screen shows the workspace.
                     await asyncio.to_thread(stack.enter_context, mark_shown(state_directory(member.place.workspace)))
                 async for changed in member.monitor.updates():
                     emit(self._apply_member(member, changed))
-        except Exception as error:  # noqa: BLE001  nobody awaits this task
+        except Exception as error:  # noqa: BLE001  nobody awaits this asyncio task
             if member.place.name is None:
                 emit(error)
             else:
@@ -279,7 +279,7 @@ class Workspaces(Monitor):
                 emit(frozenset())
 
     def _add_place(self, place: Place) -> set[str]:
-        """Add a new workspace, and return the ids of its tasks that are shown at once."""
+        """Add a workspace. Return the ids of its tasks, or no ids if the workspace starts hidden."""
         member = self._members[place.workspace] = _Member(place, self._open_monitor(place))
         return set() if place.starts_hidden else self._show_member(member)
 
@@ -290,7 +290,7 @@ class Workspaces(Monitor):
         return keys
 
     def _apply_member(self, member: _Member, changed: Set[str]) -> Set[str]:
-        """Take the changed tasks of one workspace into the joined tree, and return their ids in that tree."""
+        """Put the changed tasks of one workspace into the joined tree. Return their ids in the joined tree."""
         tree, keys = member.monitor.tree, set[str]()
         if member.scope is not None:
             keys = self.tree.update_tree(member.scope, tree, changed, _unread_reason(member))
@@ -300,7 +300,7 @@ class Workspaces(Monitor):
         return keys
 
     def _apply_places(self, found: Places) -> Set[str]:
-        """Add and remove workspaces as the search found them, and return the ids of changed tasks."""
+        """Add the workspaces that a search found, and remove those that vanished. Return the ids of changed tasks."""
         self._places = found
         wanted = {place.workspace: place for place in found.places}
         changed = set()
@@ -320,7 +320,7 @@ class Workspaces(Monitor):
         members = list(self._members.values())
         self.decision_watcher = next(filter(None, (one.monitor.decision_watcher for one in members)), None)
         known = [(member.place, _health_of(member)) for member in members]
-        # The health of a vanishing or remote workspace counts only after its first reading.
+        # Ignore the health of a vanishing or remote workspace until its first reading has ended.
         seen = [health for place, health in known if not (place.vanishes or place.host) or health.mode != "starting"]
         if known:
             self.health = combine_health(seen or [health for _, health in known])
@@ -334,12 +334,12 @@ def gives_row(task: Task) -> bool:
 
 
 def _unread_reason(member: _Member) -> str:
-    """Return why nothing is known of a workspace on another machine, or "" if it was read."""
+    """Return why a workspace on another machine cannot be read now. Return "" for any other workspace."""
     return member.monitor.health.detail if member.place.host and (member.is_lost or member.is_unread) else ""
 
 
 def _health_of(member: _Member) -> Health:
-    """Return the health of a workspace, with its name in each problem, unless the host is unreachable."""
+    """Return the health of a workspace. Each problem names the workspace, unless the host is unreachable."""
     health = member.monitor.health
     if not health.problems or member.is_lost:
         return health

@@ -1,1 +1,1 @@
-"""Serves agents: the MCP server, the hooks of agent programs, and `agentwatch init`, which sets both up."""
+"""Connects agents with agentwatch, by an MCP server and by hooks. `agentwatch init` sets up both."""

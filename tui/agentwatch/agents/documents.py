@@ -1,6 +1,6 @@
 """Checks handoffs and returns of agents against the contracts, and writes them into the workspace.
 
-The answers are pydantic models, because clients of the MCP server show their schemas to language models.
+The answers are pydantic models, because MCP clients show the schema of an answer to language models.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ files_modified:
   "blockers": []
 }
 """,
-}  # one document for each contract, which breaks no rule
+}  # for each contract, a document that breaks no rule
 
 INVALID = "invalid"
 WAITS = frozenset({INVALID, "failed", "blocked"})  # in these states an agent has to wait for the operator's decision
@@ -135,7 +135,7 @@ _BROKEN = (
 
 
 class BrokenRule(BaseModel):
-    """One broken rule, and the line of the text, from 1. An `error` breaks the contract, a `warning` does not."""
+    """One broken rule. Lines of the text count from 1. An `error` breaks the contract, a `warning` does not."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -155,13 +155,13 @@ class Judged(BaseModel):
 
 
 class Validated(Judged):
-    """Whether a return keeps its contract, so that it can be sent."""
+    """Says whether a return keeps its contract (`compliant`). Send only a compliant return."""
 
     compliant: bool
 
 
 class Submitted(Judged):
-    """Whether a document was accepted, and the file in which it is now. If not, mend it and submit it again."""
+    """Says whether a document was accepted, and where it is stored. If it was refused, mend it and submit it again."""
 
     accepted: bool
     path: str | None = None
@@ -179,7 +179,7 @@ class Waited(BaseModel):
 
 
 class RuleInShort(BaseModel):
-    """One rule of a contract in short, because a model pays for each word."""
+    """One rule of a contract in few words, because a language model pays for each word."""
 
     id: str
     severity: str
@@ -197,7 +197,7 @@ class ContractTold(BaseModel):
 
 
 def describe_contract(name: Contract) -> ContractTold:
-    """Return the description of one contract. Its rules include those for all documents."""
+    """Return the description of one contract. Its rules include the rules for all documents."""
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
         for rule in contract_rules().values()
@@ -207,7 +207,7 @@ def describe_contract(name: Contract) -> ContractTold:
 
 
 def validate_return(text: str) -> Validated:
-    """Check the text that a child is about to send as its last message. Prose around the return is tolerated."""
+    """Check the text that a child is about to send as its last message. Prose may stand around the return."""
     reading = read_document(text, "return", embedded=True)
     if not reading or not isinstance(reading.document, Return):
         return Validated(**_judge(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
@@ -235,7 +235,8 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
-    """Check a return, and write it to `returns/<task_id>.return.md` or `.json`. Errors need `accept_invalid`."""
+    """Check a return, and write it to `returns/<task_id>.return.md` or `.json`.
+    A return that breaks its contract is written only with `accept_invalid`."""
     stem = stem_of(task_id)
     path = f"returns/{stem}.return"
     reading = read_document(text, f"{path}.{file_ending(text)}")
@@ -269,20 +270,20 @@ def wait_instruction(task_id: str, question: str = "") -> str:
 
 
 def stem_of(task_id: str) -> str:
-    """Return a safe stem for the file names of a task. It is different for different ids, which are untrusted.
+    """Return a safe stem for the file names of a task. The id is untrusted. Different ids have different stems.
 
     >>> stem_of("shop.api"), stem_of("a/b"), stem_of("../etc")
     ('shop.api', 'a%2Fb', 'task%2Df7f9121fdb53d8de1eccbfa65c4bd976')
     """
     stem = quote(task_id, safe="._-", errors="surrogatepass")
-    # A hash replaces a stem that is too long, starts like a hidden file or an option, or means another task.
+    # Use a hash if the stem is too long, begins with `.` or `-`, or would be read as the name of another task.
     if len(stem) > _LONGEST or stem[:1] in ".-" or slot_of(f"handoffs/{stem}.handoff.json")[1] != stem:
         stem = f"task%2D{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return stem
 
 
 def _judge(reading: Document | None) -> dict[str, Any]:
-    """Return the fields `contract`, `state` and `findings` of an answer. The state of a handoff is None."""
+    """Return the fields of `Judged`, except `do_now`. The state of a handoff is None."""
     if not reading:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document

@@ -39,19 +39,19 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
     @server.tool(annotations=_WRITES)
     def submit_handoff(packet: str) -> Submitted:
-        """Hand a task over, before you start its child. Call this for every child, and for every new attempt of one.
+        """Hand over a task before you start its child. Call this for every child, and for every new attempt of a child.
 
         The packet is JSON, or Markdown whose first block is the fenced packet. It is checked against the handoff-packet
         contract and written to handoffs/<task_id>.handoff.json, where the operator sees it. If it is not accepted, mend
-        every finding and submit again; start no child before that. A further attempt has `attempt` one higher, and the
-        `decision_id` of the decision that it carries out.
+        every finding and submit again; start no child before that. In the packet of a further attempt, `attempt` is one
+        higher, and `decision_id` names the decision that the attempt carries out.
         """
         return documents.submit_handoff(workspace, packet, read_only=settings.read_only)
 
     @server.tool(annotations=_READS)
     def validate_return(text: str) -> Validated:
-        """Check your own return before you send it, exactly as you are about to send it. For a child: call this once
-        your work is done, before your last message.
+        """Check the exact text of your own return before you send it. For a child: call this when your work is done,
+        before your last message.
 
         Each finding has the line and what to do there. Mend all errors and validate again until `compliant` is true: a
         return that breaks its contract counts as failed, whatever was achieved.
@@ -60,13 +60,13 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
     @server.tool(annotations=_WRITES)
     def submit_return(task_id: _TaskId, text: str, accept_invalid: bool = False) -> Submitted:
-        """Hand a child's return in, as soon as the child has ended, also if it failed. `text` is the return, word for
-        word, without prose around it. Never change what it says.
+        """Hand in a child's return as soon as the child has ended, even if the child failed. `text` is the return, word
+        for word, without prose around it. Never change what it says.
 
         It is checked against its contract and written to returns/<task_id>.return.md or .json. If it is refused, have
         the child mend the findings; only if it cannot, submit it with accept_invalid: the task then counts as failed.
-        Then follow `do_now`: for a task that failed, is blocked or invalid it is to call wait_for_decision, not to try
-        again by yourself.
+        Then do what `do_now` says. For a task that failed, is blocked or invalid, it says: call wait_for_decision, and
+        do not try again by yourself.
         """
         submitted = documents.submit_return(
             workspace, task_id, text, accept_invalid=accept_invalid, read_only=settings.read_only
@@ -83,9 +83,9 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
     ) -> Waited:
         """Wait for the operator's decision about a task that failed, is blocked or invalid, or that needs an answer.
 
-        It comes back after at most the time-out; default, and most, is 45 seconds, or what the operator has configured.
-        `pending: true` means that nobody has decided yet, and is neither an approval nor a refusal: call it again at
-        once, as often as it takes, and start nothing for this task meanwhile. With `pending: false` there is a signed
+        The call returns after at most `timeout_seconds`. Default and maximum are 45 seconds, or the operator's setting.
+        `pending: true` means that nobody has decided yet. It is neither an approval nor a refusal: call this again at
+        once, as often as it takes, and start nothing for the task until then. With `pending: false` there is a signed
         decision: do exactly what `do_now` says, with the operator's `note`, `params` and the amended handoff in
         `handoff_path`.
         """
@@ -104,7 +104,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
 
 async def _wait_for_decision(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
-    """Wait for the decision about a task's latest attempt. After so many seconds return that it is pending."""
+    """Wait for the decision about a task's latest attempt. Return a pending answer after so many seconds."""
     reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
 
     def load_task(**more: Any) -> tuple[Task | None, Question]:
@@ -113,7 +113,7 @@ async def _wait_for_decision(workspace: Path, settings: Settings, load: Load, ta
         return tree.tasks.get(task_id), question_about(tree, task_id, None)
 
     def find_question() -> tuple[Task | None, Question]:
-        """Return the task and its question. Check claims, which is slow, only if no decision seems to be needed."""
+        """Return the task and its question. Check claims only if no decision seems needed, because this is slow."""
         loaded = load_task(inspects=False)
         return load_task(inspects=True) if needs_no_decision(loaded[0]) else loaded
 

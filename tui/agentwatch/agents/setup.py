@@ -1,10 +1,10 @@
-"""`agentwatch init`: sets up agent programs for agentwatch. It shows the changes, and writes them or takes them out.
+"""`agentwatch init`: prepares agent programs for agentwatch. It shows the changes of files, and makes or undoes them.
 
-It rewrites only files of plain JSON and of Markdown. For any other file, such as JSON with comments, it shows the
-operator the lines to add.
+It rewrites only plain JSON and Markdown. For any other file, such as JSON with comments, it shows the operator the
+lines to add.
 
 The commands that it writes start Python with `-I -S`. Otherwise the current directory, a PYTHON* variable or a `.pth`
-file could run somebody else's code. The commands are also part of agents' rules, so no word needs quotes.
+file could run somebody else's code. Instructions for agents contain these commands, so their words need no quotes.
 """
 
 import difflib
@@ -33,12 +33,12 @@ from agentwatch.view.words import plural
 
 NAME = "agentwatch"
 CLAUDE_SETTINGS = ".claude/settings.json"
-# The time-out of a hook is so many seconds longer than its own wait. A killed hook would let the child go.
+# A hook waits for a time, and is killed so many seconds later. A killed hook would let the child go.
 HOOK_SLACK = 30
 
 HELD_SECONDS = 24 * 3600  # the longest time that a hook holds a request while the program shows its own prompt
 
-_MCP_SLACK = 75  # the same for the tool `wait_for_decision`; the default time-out of OpenCode and Kilo is 60 s
+_MCP_SLACK = 75  # the same for the tool `wait_for_decision`; without it, OpenCode and Kilo give up after 60 s
 
 _INSTRUCTIONS = """\
 ## Delegation: agentwatch
@@ -88,15 +88,15 @@ _INDENT = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
 class JsonEntries(NamedTuple):
-    """The entries of agentwatch in a JSON file: members called NAME in objects, and entries of arrays.
-    `paths` are the possible paths of the file. If none exists, the last one is created."""
+    """The entries of agentwatch in a JSON file: members of objects with the key NAME, and elements of arrays.
+    `paths` are the possible paths of the file. If no such file exists, the last path is used."""
 
     paths: tuple[str, ...]
     ours: Mapping[str, Any]
 
 
 class ManualStep(NamedTuple):
-    """Lines that the operator has to add to the file `place`. `why` is the reason why `init` cannot do so."""
+    """Lines that the operator has to add to the file `place`. `why` says why `init` cannot add them."""
 
     place: str
     lines: str
@@ -145,7 +145,7 @@ def set_up(
 ) -> int:
     """Set up the agent programs of a workspace, or only `agent`. Return BY_HAND if the user has to do the rest, else 0.
 
-    With `confirm`, list the files, and write them after a yes. Without it, show each changed line.
+    With `confirm`, list the files, and write them after a yes. Without `confirm`, show each changed line.
     """
     command, known = launch_words(), known_programs(settings)
     chosen = [known[agent]] if agent else _find_programs(workspace, known, settings)
@@ -171,7 +171,6 @@ def set_up(
 
 
 def _changes(steps: Iterable[Step]) -> list[Edit]:
-    """Return only the edits that change a file."""
     return [step for step in steps if isinstance(step, Edit) and step.before != step.after]
 
 
@@ -185,7 +184,7 @@ def _summary_of(edit: Edit) -> list[Part | str]:
 
 
 def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
-    """Return the programs with files or a session in the workspace, or the generic program. Print which."""
+    """Return the programs that have files or sessions in the workspace, or else the generic program. Print them."""
     read = set[str]()
     if settings.sessions:
         with closing(open_sessions(workspace)) as source:
@@ -204,7 +203,7 @@ def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Sett
 
 
 def _set_up_one(workspace: Path, program: Program, *, write: bool, remove: bool, shows: bool) -> bool:
-    """Set up one program, or remove its set-up. Return whether the operator has to do the rest by hand."""
+    """Set up one program, or remove its set-up. Tell whether the operator has to do the rest by hand."""
     name, steps = program.name, plan_steps(workspace, program, remove=remove)
     edits = _changes(steps)
     by_hand = [step for step in steps if isinstance(step, ManualStep)]
@@ -246,7 +245,7 @@ def check_setup(workspace: Path, settings: Settings) -> Iterator[Check]:
             if not is_right[path]:
                 yield bad("agents", f"{path}: {_STALE}; `agentwatch init` mends it")
         elif _BEGIN in (edit.before or "") and edit.before != edit.after:
-            # Out-of-date instructions are harmless, because they start no program, so they give only a note.
+            # Old instructions start no program. They are harmless, so this is only a note.
             yield note("agents", f"{path}: its block is of another version; `agentwatch init` renews it")
     if is_right and all(is_right.values()):
         yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
@@ -271,7 +270,7 @@ def _check_codex(lines: str) -> Iterator[Check]:
 
 
 def plan_steps(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
-    """Return the steps that set up a program, or with `remove` those that remove the set-up."""
+    """Return the steps that set up a program. With `remove`, return the steps that remove the set-up."""
     instructions = _INSTRUCTIONS.replace("<agentwatch>", command_line(launch_words()))
     changes = [(program.instructions, instructions, partial(_change_block, instructions))]
     for file in program.files:
@@ -283,12 +282,12 @@ def plan_steps(workspace: Path, program: Program, *, remove: bool) -> list[Step]
 
 
 def _plan_edit(workspace: Path, path: str, lines: str, change: Change, *, put: bool) -> Step:
-    """Return the edit of one file. If the file cannot be edited, return `lines` to add by hand."""
+    """Return the edit of one file. If the file cannot be edited, return `lines` for the operator to add."""
     before = None
     try:
         with suppress(FileNotFoundError), _open_directory_of(workspace, path) as (directory, name):
             before = directory.read(name, _LARGEST).decode()
-        # A file with nothing but the part of agentwatch is removed.
+        # Remove a file that has nothing but the part of agentwatch.
         after = change(before or "", put) or None
         return Edit(path, before, before if after is None and not before else after)
     except (UnicodeDecodeError, NotEditableError) as error:
@@ -300,7 +299,7 @@ def _plan_edit(workspace: Path, path: str, lines: str, change: Change, *, put: b
 
 @contextmanager
 def _open_directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
-    """Yield the directory of a file, opened without following links, and the name of the file. Raise OSError."""
+    """Open the directory of a file without following links. Yield the directory and the file's name. Raise OSError."""
     *parents, name = path.split("/")
     directory = Directory.open(workspace)
     for parent in parents:
@@ -323,7 +322,7 @@ def _write(workspace: Path, edit: Edit) -> None:
 
 
 def _change_block(block: str, text: str, put: bool) -> str:
-    """Return a text with the block, in its old place or at the end. If not `put`, return it without the block."""
+    """Put the block into a text, in its old place or at the end. If not `put`, take the block out."""
     if not put:
         return _WITH_GAP.sub(lambda gap: "\n" if gap.start() else "", text, count=1)
     new = f"{_BEGIN}\n{block.strip()}\n{_END}"
@@ -334,7 +333,7 @@ def _change_block(block: str, text: str, put: bool) -> str:
 
 
 def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
-    """Return a JSON text with the entries `ours`. If not `put`, return it without them, "" if nothing is left."""
+    """Put the entries `ours` into a JSON text. If not `put`, take them out, and return "" if nothing is left."""
     try:
         before = _require_kind(dict, json.loads(text or "{}"))
     except json.JSONDecodeError as error:
@@ -350,7 +349,7 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
 
 
 def _merge(node: Any, ours: Any, *, put: bool) -> Any:
-    """Return a JSON value with the entries `ours` in place of older ones. If not `put`, return it without them."""
+    """Put `ours` into a JSON value, in place of agentwatch's older entries. If not `put`, only remove these entries."""
     if isinstance(ours, list):
         entries = _require_kind(list, node)
         others = [entry for entry in entries if not _is_ours(entry)]
@@ -433,6 +432,6 @@ def known_programs(settings: Settings) -> dict[str, Program]:
 
 
 def _is_ours(entry: Any) -> bool:
-    """Tell whether `init` wrote an entry. A group to which the user added a hook belongs to the user."""
+    """Tell whether `init` wrote an entry. An entry to which the user has added a hook belongs to the user."""
     calls = entry.get("hooks") if isinstance(entry, dict) else [entry]
     return isinstance(calls, list) and len(calls) == 1 and bool(_OURS.search(json.dumps(calls)))

@@ -11,7 +11,7 @@ __all__ = ["COMMANDS", "run", "start"]
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code: 74 after an error of the system, such as a full disk."""
+    """Run a command line and return its exit code. The code is 74 after a system error, such as a full disk."""
     try:
         try:
             name = arguments[0] if arguments else ""

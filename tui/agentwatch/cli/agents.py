@@ -15,7 +15,7 @@ from agentwatch.state import is_shown, state_directory
 from agentwatch.text import print_error, print_text
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
-_FAILED = 1  # exit code 2 would block the agent, with our message as the reason
+_FAILED = 1  # not 2: exit code 2 would block the agent, and give our message as the reason
 _MOST_BYTES = 16 * 1024 * 1024
 _NOTHING_DONE = "nothing was held and nothing approved"
 
@@ -27,7 +27,7 @@ _NOTHING_DONE = "nothing was held and nothing approved"
     wrong_usage=_FAILED,
 )
 def hook(options: Namespace) -> int:
-    """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
+    """Answer a call of a Claude Code hook: read it from standard input, and print the answer."""
     # Modules are imported late, so that the operator sees a request as soon as possible.
     if options.plugin:
         from agentwatch.agents.hook.requests import hold_for_plugin
@@ -54,7 +54,7 @@ def hook(options: Namespace) -> int:
     except AgentwatchError as error:
         print_error(f"agentwatch hook: {error}; {_NOTHING_DONE}")
         return 0 if call.event == ASKS else _FAILED
-    print_text(json.dumps(answer))  # in ASCII: all other characters are escaped
+    print_text(json.dumps(answer))  # ASCII only: all other characters become escapes
     return 0
 
 

@@ -34,8 +34,8 @@ from agentwatch.view.words import SEVERITIES, plural
 
 
 class _File(NamedTuple):
-    """A file that lies at `relative` below the directory `root`. `is_named` tells whether the command line names it.
-    `list_error` says why a directory cannot be listed."""
+    """A file to check, at `relative` below the directory `root`. `is_named` tells whether the command line names it.
+    If it is a directory that cannot be listed, `list_error` says why."""
 
     path: str
     root: str
@@ -93,7 +93,7 @@ def check(options: Namespace) -> int:
 
 
 def _find_files(paths: Sequence[str]) -> Iterable[_File]:
-    """Return each file to check once, and the unlistable directories. Raises UsageError for a missing path."""
+    """Return the files to check, without repeats. Add each directory that cannot be listed. May raise UsageError."""
     files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
@@ -113,10 +113,10 @@ def _find_files(paths: Sequence[str]) -> Iterable[_File]:
 
 
 def _check_file(file: _File) -> CheckedFile | None:
-    """Return the findings of a file and its task's state, or None if it is neither a handoff nor a return."""
+    """Check one file. Return None if it is neither a handoff nor a return."""
     try:
         if file.list_error:
-            raise FileRefusedError(NOT_READABLE, reason=file.list_error)  # noqa: TRY301  it is refused like any other
+            raise FileRefusedError(NOT_READABLE, reason=file.list_error)  # noqa: TRY301  handled below like a refused file
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # An unreadable file may be a handoff or a return, so report it whatever its name.
@@ -130,7 +130,8 @@ def _check_file(file: _File) -> CheckedFile | None:
     if not reading:
         return None
     document, state = reading.document, "submitted" if reading.document.recognised else None
-    # Other programs name files like our reports, and fenced text may be an example. Check both only near a handoff.
+    # Files of other programs may have a report's name, and text in a code fence may be an example. Check such files
+    # only near a handoff.
     is_named_report = not document.recognised and reading.contract is Contract.REPORT_CONTRACT
     if (is_named_report or is_fenced(document)) and not _is_beside_handoff(file.place):
         return None
@@ -149,7 +150,7 @@ _HANDOFF = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNOR
 
 
 def _is_beside_handoff(place: str) -> bool:
-    """Tell whether a handoff nearby has the same stem, or is the only other document nearby."""
+    """Tell whether a nearby handoff has the same name but for its ending, or is the only other document nearby."""
     directory = Path(place).parent
     neighbours = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
     beside = [one for one in neighbours if is_candidate(one)]
@@ -159,7 +160,7 @@ def _is_beside_handoff(place: str) -> bool:
 
 
 def _missing_artifacts(file: _File, document: Return) -> Iterator[str]:
-    """Yield the artifacts that a completed return names but that do not exist: rule 6 of subagent-return.
+    """Yield the missing artifacts of a completed return, by rule 6 of the contract subagent-return.
 
     An artifact's path is relative to the git work tree. Without git, it is relative to the current directory, or else
     to the directory on the command line. Look beside the return, too, because finished work may be moved to an archive.

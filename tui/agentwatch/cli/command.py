@@ -1,4 +1,4 @@
-"""The commands and their arguments as data, from which parsers, help and completion are made."""
+"""The commands and their arguments as data. Parsers, help and completion are made from this data."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -78,8 +78,8 @@ _END_OPTION = "-\0"  # replaces `--`, so that an option before `--` does not tak
 
 
 class Argument(NamedTuple):
-    """An argument with its options for argparse. `required` is not None if `one_of` made it: then it tells whether one
-    argument of that set must be given."""
+    """An argument with its options for argparse. In a set whose arguments exclude each other, `required` tells whether
+    an argument of the set must be given. Otherwise `required` is None."""
 
     names: Sequence[str]
     options: dict[str, Any]
@@ -119,7 +119,7 @@ def flag(names: str, text: str, **options: Any) -> Argument:
 
 
 def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
-    """Make the arguments exclude each other. If `required`, one of them must be given."""
+    """Make the arguments exclude each other. If `required`, one of the arguments must be given."""
     return tuple(one._replace(required=required) for one in arguments)
 
 
@@ -168,7 +168,7 @@ def load_command(name: str) -> Command:
 
 
 def parse(name: str, words: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of a command, in any order. Words behind `--` are never options. Raises UsageError."""
+    """Parse the arguments of a command, in any order. Words behind `--` are never options. May raise UsageError."""
     words = list(words)
     if "--" in words:
         # argparse parses intermixed arguments twice. Before Python 3.12, the second pass does not see `--` any more.
@@ -178,7 +178,7 @@ def parse(name: str, words: Sequence[str]) -> argparse.Namespace:
 
 
 def start(name: str, words: Sequence[str]) -> int:
-    """Run a command with its arguments, and return its exit code. Raises AgentwatchError."""
+    """Run a command with its arguments, and return its exit code. May raise AgentwatchError."""
     found = load_command(name)
     try:
         return found.run(parse(name, words))

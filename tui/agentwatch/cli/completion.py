@@ -65,7 +65,7 @@ complete -c agentwatch -f -a '(__agentwatch_words)'""",
 )
 def completion(options: Namespace) -> int:
     """Print a script that makes a shell complete commands, options, task ids and topics.
-    With -- WORD ..., print what the last word of a command line could be.
+    With -- WORD ..., print the possible values of the last word of a command line.
     """
     if not options.end:
         print_text(_SCRIPTS[options.shell])
@@ -109,7 +109,7 @@ def _complete_argument(name: str, before: Sequence[str], last: str) -> Iterable[
         return [(name, one.options["help"]) for name, one in options.items() if name not in before]
     completed = pending_option or positionals[min(position, len(positionals) - 1)]
     known = [(choice, "") for choice in completed.options.get("choices", ())] or _argument_values(completed.names[0])
-    # Leave out words that look like options, because they would be read as options.
+    # Leave out words that begin with a dash: the command would read them as options.
     return [(word, text) for word, text in known if not word.startswith("-")]
 
 

@@ -52,7 +52,7 @@ def _action_option(action: Action) -> Argument:
     " was recorded before, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )
 def decide(options: Namespace) -> int:
-    """Decide about the latest attempt of a task, after you have confirmed it."""
+    """Decide about the latest attempt of a task. You confirm the decision before it is recorded."""
     with open_to_decide(options) as scan:
         action, note = _chosen_action(options), options.note
         value, takes = getattr(options, action), SPECS[action].takes
@@ -73,7 +73,7 @@ def decide(options: Namespace) -> int:
         if entry and not entry.record.is_expired(datetime.now(UTC)):
             if not _is_same_decision(entry.record, action, params, note):
                 raise AlreadyDecidedError(entry.record)
-            # The same decision is recorded already. Deliver it now, because its delivery may have failed.
+            # The same decision is recorded already. Deliver it again, because the first delivery may have failed.
             params, note = entry.record.params, entry.record.note
         else:
             if why := policy.why_refused(task, action, params, note):
@@ -105,7 +105,7 @@ def decide(options: Namespace) -> int:
 
 
 def _chosen_action(options: Namespace) -> Action:
-    """Return the action that the options name. Raises UsageError if another option does not fit the action."""
+    """Return the action that the options name. Raise UsageError if another option does not fit the action."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     for name in ("mitigation", "handoff"):
         if getattr(options, name) and name not in SPECS[action].takes:
@@ -116,7 +116,7 @@ def _chosen_action(options: Namespace) -> Action:
 
 
 def _find_checked_task(monitor: Monitor, task_id: str) -> Task:
-    """Return a task after checking its claims and those of the tasks that restore it: the policy needs the verdicts."""
+    """Check the claims of a task and of the tasks that repair it, as the policy needs the verdicts. Return the task."""
     task = require_task(monitor, task_id)
     if not monitor.host:
         tasks = monitor.tree.tasks.values()
@@ -142,15 +142,15 @@ def _make_answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
 
 
 def _is_same_decision(record: Record, action: Action, params: Params, note: str) -> bool:
-    """Tell whether a recorded decision has the same action, and each value that is given."""
+    """Tell whether a recorded decision has this action, and the same value for each parameter that is given."""
     given = [(note, record.note)]
     given += [(getattr(params, one), getattr(record.params, one)) for one in SPECS[action].takes]
     return record.action is action and all(one == recorded for one, recorded in given if one)
 
 
 def _add_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
-    """Add the document that the action needs: the next attempt's handoff, or the final error report. Raises UsageError
-    or AmendError if the handoff is not sound."""
+    """Return `params` with the document that the action needs: the next handoff or the final error report. Raise
+    UsageError or AmendError if the handoff has problems."""
     document, note = SPECS[_chosen_action(options)].document, options.note
     if document == "report":
         failed = list(monitor.tree.failed_below(task))
@@ -170,7 +170,7 @@ def _add_document(task: Task, subject: Subject, params: Params, options: Namespa
 
 
 def _preview_signed_texts(note: str, params: Params, task: Task) -> Iterator[str]:
-    """Yield the lines that show all texts to be signed, and the words of the child agent."""
+    """Yield the lines that show all texts that will be signed, and the words of the child agent."""
     texts = [
         ("The note", note),
         *((f"To {quote_text(one.question or 'it', 300)}", one.answer) for one in params.answers),
@@ -221,7 +221,7 @@ def answer(options: Namespace) -> int:
 
 
 def _find_request(requests: Iterable[Request], start: str) -> Request:
-    """Return the request whose id begins with `start`. Raises UsageError if none or several fit."""
+    """Return the request whose id begins with `start`. Raise UsageError unless exactly one request fits."""
     word = start.lower()
     fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= form.DIGITS else []
     if len(fitting) != 1:
@@ -232,7 +232,7 @@ def _find_request(requests: Iterable[Request], start: str) -> Request:
 
 
 def _answer_params(request: Request, options: Namespace) -> Params:
-    """Return the parameters of an answer. Raises UsageError unless there is one option for each question."""
+    """Return the parameters of an answer. Raise UsageError unless there is one answer for each question."""
     labels = {option.label for query in request.queries for option in query.options}
     texts = options.option or ()
     refuse_placeholder(*{options.deny, *texts} - labels)
@@ -248,7 +248,7 @@ def _answer_params(request: Request, options: Namespace) -> Params:
 
 
 def option_lines(query: Query, longest: int) -> Iterator[str]:
-    """Yield a sanitised line for each option of a question: label and description, cut after `longest` characters."""
+    """Yield a safe line for each option of a question. It has at most `longest` characters of label and description."""
     for option in query.options:
         yield clean(f"{clean_name(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
@@ -282,8 +282,8 @@ def answer_options(request: Request) -> list[list[str]]:
 
 @contextmanager
 def open_to_decide(options: Namespace) -> Iterator[Callable[[], Monitor]]:
-    """Yield a function that reads the workspace with a service that can sign decisions. Raises as `open_subject`, and
-    UsageError if there is neither a terminal nor `--yes`."""
+    """Yield a function that reads the workspace. The monitor that the function returns can sign decisions. Raise
+    UsageError without a terminal and without `--yes`. May raise the errors of `open_subject`."""
     if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("there is no terminal to ask on; say --yes")
     settings, secret = load(), passphrase_prompt()
@@ -293,13 +293,13 @@ def open_to_decide(options: Namespace) -> Iterator[Callable[[], Monitor]]:
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    """Yield a line for each fact of a preview."""
+    """Yield a line for each fact (a label and its text) of a preview."""
     for label, parts in facts:
         yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
 
 
 def quote_block(title: str, text: str) -> Iterator[str]:
-    """Yield a title, and below it the whole of an untrusted text with a bar before each line."""
+    """Yield a title and, below it, the whole untrusted text. A bar begins each line of the text."""
     yield from ("", f"  {title}:")
     for piece in safe_pieces(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
@@ -320,7 +320,7 @@ def require_all_answered(option: str, answers: Sequence[str], questions: Sequenc
 
 
 def print_recorded(made: DecisionMade, what: str) -> None:
-    """Print the id of the recorded decision. If the same decision was recorded before, print also by whom."""
+    """Print the id of the recorded decision. If the same decision was recorded before, print also who made it."""
     record = made.record
     before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
     print_text(f"recorded: {before}{what} {record.decision_id}")

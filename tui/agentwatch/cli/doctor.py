@@ -1,4 +1,4 @@
-"""The command that checks this machine."""
+"""The command that checks whether agentwatch can work on this machine."""
 
 import os
 import secrets
@@ -73,7 +73,7 @@ def _check_writable(title: str, directory: Path, consequence: str) -> Check:
 
 
 def _check_places(workspace: Path, desk: DecisionService) -> Iterator[Check]:
-    """Check that agentwatch's own directories lie outside the workspace, because agents write there."""
+    """Check that agentwatch's own directories lie outside the workspace, because agents write into the workspace."""
     for variable, place in (("XDG_STATE_HOME", desk.state), ("XDG_CONFIG_HOME", desk.keys.directory)):
         if leads_through(place, workspace):
             why = "where agents write, so nothing that programs ask can be answered here"
@@ -118,7 +118,7 @@ def _check_settings(settings: Settings) -> Iterator[Check]:
 
 
 def _check_server(server: str, creds: str | None) -> Iterator[Check]:
-    """Check a NATS server and its store for a fleet, and say what to do if something is wrong."""
+    """Check a NATS server and the store that a fleet needs in it. Each fault comes with its remedy."""
     with require_extra(*FLEET):
         from agentwatch.remote.nats import TroubleError, ask_server, hide_password, login_of, outdated_store_settings
     try:

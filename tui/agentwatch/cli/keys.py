@@ -1,4 +1,4 @@
-"""The command for the operator's signing key, and for the trusted keys of others."""
+"""The command for the operator's signing key, and for the trusted keys of other operators and of hosts."""
 
 import subprocess
 import sys
@@ -73,7 +73,7 @@ def keys(options: Namespace) -> int:
 
 
 def print_key(keys: Keys) -> None:
-    """Print the public key, the place of the private key, and how it is protected. Raises KeyProblemError."""
+    """Print the public key, and the place and protection of the private key. May raise KeyProblemError."""
     public = public_key(keys)
     kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     print_text(f"public key   {public.text}")
@@ -91,7 +91,7 @@ def print_key(keys: Keys) -> None:
 
 
 def public_key(keys: Keys) -> PublicKey:
-    """Return the operator's public key. Raises KeyProblemError, which says how to make a missing key."""
+    """Return the operator's public key. If there is no key, raise an error that says how to create a key."""
     try:
         return keys.show()
     except KeyMissingError as error:
@@ -99,7 +99,7 @@ def public_key(keys: Keys) -> PublicKey:
 
 
 def load_or_create_key(keys: Keys) -> PublicKey:
-    """Return the operator's public key. Create a key at the first use. Raises KeyProblemError if the key was lost."""
+    """Return the operator's public key. Create a key at the first use. Raise KeyProblemError if the key was lost."""
     try:
         return keys.show()
     except KeyMissingError:
@@ -107,7 +107,7 @@ def load_or_create_key(keys: Keys) -> PublicKey:
 
 
 def rotate_key(keys: Keys) -> None:
-    """Replace the signing key. Ask for a new passphrase if the old key has one. Raises KeyProblemError."""
+    """Replace the signing key. Ask for a new passphrase if the old key has one. May raise KeyProblemError."""
     try:
         locked = keys.why_encrypted()
     except KeyMissingError:
@@ -140,7 +140,7 @@ def _print_others(keys: Keys) -> None:
 
 
 def _find_other_key(keys: Keys, which: str, role: Role) -> PublicKey:
-    """Return somebody else's trusted key by the text of the key or the name of its owner. Raises KeyProblemError."""
+    """Return somebody else's trusted key. `which` is the key's text or its owner's name. May raise KeyProblemError."""
     others = sorted(keys.known_keys(role), key=lambda one: bool(one.retired_at))
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if not found:
@@ -151,7 +151,7 @@ def _find_other_key(keys: Keys, which: str, role: Role) -> PublicKey:
 
 
 def change_passphrase(keys: Keys) -> None:
-    """Set, change or remove the passphrase. Raises KeyProblemError."""
+    """Set, change or remove the passphrase. May raise KeyProblemError."""
     is_locked, old = keys.why_encrypted(), ""
     _require_terminal()
     if is_locked:
@@ -169,7 +169,7 @@ def change_passphrase(keys: Keys) -> None:
 
 
 def _ask_new_passphrase(empty: str | None = None) -> str:
-    """Ask twice for a new passphrase. `empty` tells the user the meaning of an empty passphrase; None forbids it."""
+    """Ask twice for a new passphrase. `empty` is the meaning of an empty passphrase, or None to forbid it."""
     _require_terminal()
     passphrase = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
     if not passphrase and empty is None:
@@ -187,7 +187,7 @@ def _require_terminal() -> None:
 def send_key(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[str] = ("ssh",)) -> int:
     """Make hosts trust the operator's key. Call ssh for one host after another, because ssh may ask for a password.
 
-    Return 1 if a host fails, else 0. Raises KeyProblemError and UsageError.
+    Return 1 if a host fails, else 0. May raise KeyProblemError or UsageError.
     """
     key, code = load_or_create_key(keys), ExitCode.DONE
     for address in addresses:

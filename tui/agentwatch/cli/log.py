@@ -1,4 +1,4 @@
-"""The command that prints all state changes."""
+"""The command that prints all state changes of tasks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from agentwatch.view.words import LOOKS, doing_words, iso, plural, stage_words
 
 _NOTHING_FOUND = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
 _LONGEST_REASON = 200  # the most characters of a reason in a line
-_POLL_SECONDS = 0.5  # how often `log --follow` looks for decisions, and whether somebody still reads its output
+_POLL_SECONDS = 0.5  # seconds after which `log --follow` looks again for decisions, and for a reader of its output
 
 
 class LoggedStateDoc(Document):
@@ -89,7 +89,7 @@ def log(options: Namespace) -> int:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
             return _print_remote(fleet.open_source(place.workspace), _Printer(settings, options))
-        # Lines of JSON do not name their workspace, so print only one workspace then.
+        # Add other worktrees only to plain text, because lines of JSON do not name their workspace.
         is_alone = options.follow or options.export or options.json or options.session is not None
         others, complaints = ([], ()) if is_alone else other_worktrees([subject])
         codes = [0]
@@ -107,8 +107,7 @@ def log(options: Namespace) -> int:
 def _print_workspace(
     workspace: Path, settings: Settings, options: Namespace, sessions: SessionsSource | None, printer: _Printer
 ) -> int:
-    """Print the past state changes of a workspace and, with `--follow`, later changes as they happen. With `--export`,
-    write all events into a file instead."""
+    """Print the past changes of a workspace. `--follow` prints later changes, too. `--export` writes a file instead."""
     state = state_directory(workspace)
     history, inbox = History(state), build_inbox(workspace)
     source = build_source(workspace, settings, sessions=sessions)
@@ -136,12 +135,12 @@ def _print_workspace(
         events += printer.check_claims(events, inspector)
         lines = recording_lines(workspace.name, events, find_text, history_cutoff(workspace, settings))
         write_new_file(Path(options.export), lines)
-        # Count what `replay` will play. It splits a request into its start and end, and a run into its turns.
+        # Count the events as `replay` plays them: it splits a request into start and end, and a run into turns.
         count = sum(isinstance(one, PLAYED) for one in order_events(events, time.time()))
         warning = "The texts of documents and sessions are in it: read it before you send it."
         print_text(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    # Nobody saw in which order older files changed, so print one line about all of them.
+    # Nobody saw in which order the older files changed, so one line sums up their changes.
     watched_at = read_first_watch(state) if recalled.events else time.time()
     if watched_at is not None:
         printer.sum_up_first_look(watched_at)
@@ -182,21 +181,21 @@ class _Printer:
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # all events given to `print_all`
         self.first_look_at = -math.inf
-        self._old_files: dict[str, float] = {}  # when each file found at the first look was written
+        self._old_files: dict[str, float] = {}  # when each file older than the first look was written
         self._old_tasks: set[str] = set()
 
     def sum_up_first_look(self, at: float) -> None:
-        """Sum up the changes by files older than `at` in one line. JSON output still has each change."""
+        """Sum up all files older than `at` (the time of the first look) in one line. JSON output has each change."""
         if not self._as_json:
             self.first_look_at = at
 
     def print_all(self, events: Sequence[Event], inspector: Inspector) -> None:
-        """Check the returns in these events, then print the changes by events and verdicts, in the order of time."""
+        """Check the returns in these events. Print the changes that events and verdicts cause, in the order of time."""
         self._events += events
         self.print_story([*events, *self.check_claims(self._events, inspector)])
 
     def print_story(self, events: Iterable[Event]) -> None:
-        """Print the changes by these events in the order of time, then the line about the first look if it is due."""
+        """Print the changes that these events cause, in the order of time. At the end, sum up the old files, if any."""
         self.print_events(order_events(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
@@ -242,7 +241,7 @@ class _Printer:
         self.first_look_at = -math.inf
 
     def find_unchecked(self, inspector: Inspector) -> list[Target]:
-        """Return the returns that must be checked, among the tasks changed since the previous call."""
+        """Return a target (a return to check) for each task that changed since the previous call and needs a check."""
         touched, self._changes.touched = self._changes.touched, set()
         return inspector.find_new_targets(self.tree, touched)
 
@@ -288,7 +287,7 @@ def _follow_changes(
 
 
 def _has_reader() -> bool:
-    """Tell whether somebody still reads standard output. This finds a closed pipe without writing to it."""
+    """Tell whether somebody still reads standard output. This detects a closed pipe without a write."""
     if sys.stdout is None:
         return False
     poll = select.poll()
@@ -297,7 +296,7 @@ def _has_reader() -> bool:
 
 
 def _color_parts(line: str) -> Iterator[Part | str]:
-    """Yield the parts of a line, with the time muted and the new state in its colour."""
+    """Yield the parts of a line. The time is muted, and the new state has its colour."""
     at, (before, arrow, after) = line[:20], line[20:].partition(" → ")
     state = after.partition("  ")[0]
     yield at, MUTED

@@ -32,7 +32,7 @@ def help(options: Namespace) -> int:  # noqa: A001  the name of the command
 
 
 def _style_lines(page: str) -> Iterator[list[Part | str]]:
-    """Yield the lines of a page for a terminal. If the terminal has colours, they replace the marks of Markdown."""
+    """Yield the lines of a page for a terminal. On a terminal with colours, bold text replaces Markdown's marks."""
     is_code = False
     for line in page.splitlines():
         if line.startswith("```"):
@@ -57,7 +57,7 @@ def schema(options: Namespace) -> int:
 
 
 def _require_known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
-    """Return `name`, which may be None. Raises UsageError if `name` is not one of `names`."""
+    """Return `name`, which may be None. Raise UsageError if `name` is not one of `names`."""
     if name and name not in names:
         hint = did_you_mean(name.lower(), names) or f"the {kind}s are {', '.join(names)}"
         raise UsageError(f"there is no {kind} {clean(name, 40)}; {hint}")
@@ -69,7 +69,7 @@ def _require_known(name: str | None, kind: str, names: Sequence[str]) -> str | N
     argument("--format", None, "default: text", choices=("text", "json"), default="text"),
 )
 def rules(options: Namespace) -> int:
-    """List the rules, or explain one."""
+    """List the rules, or explain a rule."""
     catalog = all_rules()
     if options.explain:
         rule = catalog.get(options.explain.upper())
@@ -94,7 +94,7 @@ def rules(options: Namespace) -> int:
 
 
 def all_rules() -> dict[str, Rule]:
-    """Return the rules about single documents, by id. The rules about links between tasks are not among them."""
+    """Return the rules about single documents, by id. Rules about links between tasks are not included."""
     from agentwatch.contracts.rules import read_rules
     from agentwatch.decisions.delivery import FORGED
 

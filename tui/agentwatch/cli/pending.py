@@ -1,4 +1,4 @@
-"""The commands that list what needs the operator, with the commands that answer it, and that put it aside."""
+"""Two commands: `pending` lists the tasks that need the operator, and `ack` puts tasks aside."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PendingDoc(view.Document):
 
 
 class PendingsDoc(view.Document):
-    """The output of `agentwatch pending A B --json`."""
+    """The output of `agentwatch pending --json` for several workspaces."""
 
     schema_version: Literal[1]
     complete: bool
@@ -106,7 +106,7 @@ class PendingsDoc(view.Document):
 
 @command(PLACES, flag("--json", "print JSON (schema_version 1)"), SESSION, exit_codes=HOST_EXIT_CODES)
 def pending(options: Namespace) -> int:
-    """Print the tasks that need you, with the commands that answer them, and the decisions on their way."""
+    """Print the tasks that need you, with commands that answer them, and decisions not yet carried out."""
     return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
@@ -206,7 +206,7 @@ def _task_heading(task: Task, now: float) -> list[Part | str]:
 
 
 def _print_commands(line: str | None, choices: list[list[str]], why_not: str) -> None:
-    """Print the command line of the first choice unwrapped, to be copied. Then print the options of all others."""
+    """Print the first choice as a whole command line, to be copied. Then print the options of the other choices."""
     print_text(f"    {line}") if line else print_line(f"    {clean(why_not, 400)}", hang=0)
     if choices[1:]:
         others = f"    or, in place of {' '.join(choices[0])}: {', '.join(map(' '.join, choices[1:]))}"
@@ -214,7 +214,7 @@ def _print_commands(line: str | None, choices: list[list[str]], why_not: str) ->
 
 
 def answer_command(request: Request, workspace: Path | str) -> str | None:
-    """Return the command line that gives the first possible answer to a request, or None if no command can."""
+    """Return the command line of the first possible answer to a request, or None if no command can answer it."""
     about = ["--", request.request_id, str(workspace)]
     return next((command_line([*call_words(), "answer", *way, *about]) for way in answer_options(request)), None)
 
@@ -251,8 +251,8 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
     exit_codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
 )
 def ack(options: Namespace) -> int:
-    """Acknowledge a task: it asks nothing until it changes. With --for, only snooze it. This approves nothing, and no
-    agent is told.
+    """Acknowledge a task: it does not need you until it changes. With --for, only snooze it. This approves nothing, and
+    no agent is told.
     """
     if not (options.task or options.undo):
         raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")

@@ -1,4 +1,4 @@
-"""The commands for hosts: relay this machine's workspaces to screens elsewhere, and prepare a NATS server for that."""
+"""Two commands: `relay` shows this machine's workspaces on other machines, and `fleet` prepares a NATS server."""
 
 import asyncio
 import gc
@@ -71,7 +71,7 @@ def relay(options: Namespace) -> int:
         Keys().trust_key(Role.OPERATOR, public, name)
     # Redirect standard output before anything else can be written to the stream that the screen reads.
     end: Link | None = _open_stdio_link() if options.stdio else None
-    # `requested` maps each workspace to the paths that name it. No shell has expanded a ~ in an address of ssh.
+    # `requested` maps each workspace to the paths that name it. A ~ in an ssh address is expanded here, not by a shell.
     requested, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     everywhere = WorkspaceFinder() if options.all else None
     if everywhere:
@@ -85,7 +85,7 @@ def relay(options: Namespace) -> int:
     if missing and not options.all and not (requested and options.stdio):
         raise next(iter(missing.values()))
     settings = load()
-    # One key signs the decisions on this host and its messages. The key is created at its first use.
+    # One key signs both the decisions and the messages of this host. The key is created at its first use.
     desk = build_desk(next(iter(requested), user_home()), settings)
     if why := desk.why_locked():
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
@@ -124,7 +124,7 @@ def _open_stdio_link() -> StdioEnd:
 
 
 def _open_nats_link(options: Namespace, key: SigningKey) -> Link:
-    """Return a link over a NATS server. Its state is reported on standard error."""
+    """Return a link over a NATS server. Changes of the link's state are reported on standard error."""
     with require_extra(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, credentials_file, hide_password
 
@@ -148,7 +148,7 @@ def _report_state(state: LinkState) -> None:
 
 
 def _decider_ids(own: SigningKey) -> list[str]:
-    """Return the ids of the keys whose owners may decide here."""
+    """Return the ids of the keys whose owners may decide on this host."""
     with suppress(KeyProblemError):
         return [own.public.keyid, *(one.public.keyid for one in Keys().trusted_keys(Role.OPERATOR))]
     return []
@@ -193,8 +193,7 @@ def fleet(options: Namespace) -> int:
 
 
 def _configure_server(keys: Keys, options: Namespace) -> int:
-    """Trust the hosts given as NAME=KEY, then write a server's configuration for all keys trusted here. Raises
-    KeyProblemError and UsageError."""
+    """Trust the hosts that `--trust` names. Then write a server's configuration for all trusted keys."""
     introduced_hosts = list(map(parse_name_and_key, options.trust))
     for name, public in introduced_hosts:
         if not is_host_name(name):
@@ -248,8 +247,8 @@ def _read_configuration(path: Path) -> str:
 
 
 def _write_configuration(path: Path, head: str, block: str, tail: str, server: str) -> None:
-    """Write a configuration atomically. If a server on this machine rejects its accounts, raise UsageError and leave
-    the file as it was."""
+    """Write a configuration atomically. If the installed nats-server rejects the accounts, raise UsageError and
+    leave the file as it was."""
     try:
         if server.startswith("/"):
             with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8") as candidate:

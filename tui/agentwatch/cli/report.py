@@ -1,4 +1,4 @@
-"""The command that writes the account of a session, in one of three formats."""
+"""The command that writes a report about a session, as Markdown, HTML or JSON."""
 
 import re
 import time
@@ -53,7 +53,7 @@ _COLORS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, S
 
 
 def json_report(account: Account) -> str:
-    """Return the account as indented JSON in ASCII. All other characters are escaped, because some control a terminal.
+    """Return the account as indented JSON. All characters outside ASCII are escaped, because some control a terminal.
 
     Times are ISO 8601 in UTC, or null if unknown. Texts are not sanitised.
     """
@@ -61,7 +61,7 @@ def json_report(account: Account) -> str:
 
 
 def account_json(account: Account) -> Document:
-    """Return the account as a JSON object: `tree --json` with handoffs, returns, decisions and state changes."""
+    """Return the JSON object of `tree --json`, to which handoffs, returns, decisions and state changes are added."""
     told = tree_document(account.tree, account.workspace, account.problems)
     return told | {
         "generated_at": iso(account.generated_at),
@@ -87,7 +87,7 @@ def account_json(account: Account) -> Document:
 
 
 def _summary_document(tree: Tree) -> Document:
-    """Count the present tasks by state and verdict, and the past tasks."""
+    """Count the tasks that are history. Count the other tasks by state and verdict."""
     now = sum_present(tree.tasks.values())
     return {
         "tasks": now.tasks,
@@ -136,7 +136,7 @@ FORMATS = {"md": markdown, "json": json_report, "html": html}
     exit_codes=HOST_EXIT_CODES,
 )
 def report(options: Namespace) -> int:
-    """Write the account of a session, for a pull request or a post-mortem."""
+    """Write a report about a session, for a pull request or a post-mortem."""
     accounts, now = [], time.time()
     with open_subjects(options.paths or ["."], load(), options.session) as subjects:
         others = [one.scan() for one in other_worktrees(subjects)[0]]
@@ -159,7 +159,7 @@ def _write_reports(accounts: Sequence[Account], format_: str | None, output: str
     """Write the report of each workspace into the new file `output`, or to standard output if `output` is None.
 
     If `format_` is None, the ending of the file's name decides, and Markdown is the default. Return 1 if something
-    could not be read, else 0. Raises UsageError if the file exists or cannot be written.
+    could not be read, else 0. Raise UsageError if the file exists or cannot be written.
     """
     if format_ is None:
         ending = Path(output or "").suffix.removeprefix(".").lower()
@@ -190,7 +190,7 @@ def _color_parts(line: str) -> Iterator[Part | str]:
 
 def _all_changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
     """Return all state changes since the history began, by the rules of the tree."""
-    # Take only the events of files from the history. The tree has all other events in their latest form.
+    # From the history, take only the events about files. The tree has the latest form of all other events.
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))

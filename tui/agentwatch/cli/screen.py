@@ -1,4 +1,4 @@
-"""The commands that open the screen: watch, play a demo, and replay."""
+"""The commands that open the screen: watch workspaces, play a demo, and replay a recording."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def watch(options: Namespace) -> int:
         if not os.path.isdir(options.hosts):
             known = ", ".join(name for name, _ in settings.hosts)
             raise UsageError(f"no host of your settings is called {quote_text(options.hosts)}; there are {known}")
-        # `--hosts PATH` means all hosts, and PATH is a directory to watch.
+        # The user wrote `--hosts PATH`: watch all hosts, and the workspace PATH.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
-    # `--hosts` alone shows only hosts. Hosts that the settings always show are added to the workspace here.
+    # With `--hosts` alone, show only hosts. With the setting `remote.always`, show hosts beside this directory.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
@@ -136,7 +136,7 @@ def replay(options: Namespace) -> int:
 
 
 def _load_settings(options: Namespace) -> Settings:
-    """Load the operator's settings, with the theme of the command line. Raises ConfigError."""
+    """Load the operator's settings, with the theme of the command line. May raise ConfigError."""
     from agentwatch.config import load
 
     settings = load()

@@ -1,4 +1,4 @@
-"""Steps that commands share: find their workspaces, read them, print them, and look up tasks in them."""
+"""Steps that commands share: find workspaces, read and print workspaces, and look up tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Subject(NamedTuple):
         *,
         inspects: bool = True,
     ) -> Monitor:
-        """Return a monitor that has read the workspace. Other machines ignore `open_desk` and `inspects`. Blocks."""
+        """Return a monitor that has read the workspace. Blocks. A host ignores `open_desk` and `inspects`."""
         workspace, fleet = self.place.workspace, self.fleet
         if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
@@ -59,8 +59,8 @@ class Subject(NamedTuple):
 def resolve_targets(
     words: Sequence[str], settings: Settings, session: str | None = None
 ) -> tuple[Sequence[Path], Sequence[Address]]:
-    """Return the directories (as real paths) and the addresses that the words name, without repeats. Raises
-    WorkspaceError, ConfigError, or UsageError, which also forbids a `session` together with addresses."""
+    """Return the directories (as real paths) and the addresses that the words name, without repeats. Raise UsageError
+    if there are both addresses and a `session`. May also raise WorkspaceError or ConfigError."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
     from agentwatch.remote.address import Address, is_address, parse, read_hosts
@@ -80,8 +80,8 @@ def resolve_targets(
 
 @contextmanager
 def open_subjects(words: Sequence[str], settings: Settings, session: str | None = None) -> Iterator[list[Subject]]:
-    """Yield the workspaces that the words name, without repeats. Connections to other machines close at the end. Raises
-    as `resolve_targets`, and DecisionError."""
+    """Yield the workspaces that the words name, without repeats. Connections to other machines close at the end. May
+    raise DecisionError or the errors of `resolve_targets`."""
     workspaces, addresses = resolve_targets(words, settings, session)
     here = [Subject(Place(one), settings, session) for one in workspaces]
     if not addresses:
@@ -96,7 +96,7 @@ def open_subjects(words: Sequence[str], settings: Settings, session: str | None 
 
 @contextmanager
 def open_subject(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
-    """Yield the only workspace that a word names. Raises as `open_subjects`, and UsageError if there is not one."""
+    """Yield the workspace that a word names. Raise UsageError if the word names no workspace or several."""
     with open_subjects([word], settings, session) as found:
         if len(found) != 1:
             known = ", ".join(one.fleet.address_of(one.place.workspace) for one in found if one.fleet)
@@ -105,7 +105,7 @@ def open_subject(word: str, settings: Settings, session: str | None = None) -> I
 
 
 def other_worktrees(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
-    """Return the other worktrees of a single local workspace's repository, and complaints. Blocks."""
+    """If the only subject is on this machine, return its repository's other worktrees, and complaints. Blocks."""
     if len(subjects) != 1 or subjects[0].fleet:
         return [], ()
     (one,) = subjects
@@ -118,11 +118,10 @@ def print_workspaces(
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
     open_desk: Callable[[Path], DecisionService | None] = find_desk,
 ) -> int:
-    """Print each workspace with `print_one`, which gets a monitor, the options and a function that takes its JSON
-    document.
+    """Print each workspace with `print_one`. Its third argument is a function that takes the JSON document.
 
-    Print the other worktrees of a single workspace, too. If there are several workspaces, each has a heading. As JSON,
-    all are parts of one document. Return the highest exit code. Raises NoMatchError if no workspace has the session
+    Print the other worktrees of a single workspace, too. Each of several workspaces has a heading. As JSON,
+    all workspaces are in one document. Return the highest exit code. Raise NoMatchError if no workspace has the session
     that the options name.
     """
     documents, codes = list[dict[str, Any]](), [0]
@@ -161,13 +160,13 @@ def reach_code(monitor: Monitor) -> int:
 
 
 def report_problems(problems: Sequence[Problem]) -> int:
-    """Report problems of reading on standard error. Returns the exit code: 1 if there are any, else 0."""
+    """Report problems of reading on standard error. Return 1 if there are problems, else 0."""
     print_problems(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
 
 
 def require_task(monitor: Monitor, task_id: str) -> Task:
-    """Report the problems of reading, and return a task of a monitor. Raises UsageError if there is no such task."""
+    """Report the problems of reading, and return a task of a monitor. Raise UsageError if the task is unknown."""
     print_problems(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
         unseen = f"no task {quote_text(task_id)} is seen in {clean(str(monitor.workspace))}"
@@ -176,12 +175,12 @@ def require_task(monitor: Monitor, task_id: str) -> Task:
 
 
 def require_desk(monitor: Monitor) -> DecisionService:
-    """Return the decision service of a monitor. Raises UsageError if it was opened without one."""
+    """Return the decision service of a monitor. Raise UsageError if the monitor has no decision service."""
     if not monitor.decision_watcher:
         raise UsageError("nothing can be decided here")
     return monitor.decision_watcher.desk
 
 
 def passphrase_prompt() -> Callable[[], str] | None:
-    """Return a function that asks for the signing key's passphrase on the terminal; None without a terminal."""
+    """Return a function that asks for the signing key's passphrase. Return None if there is no terminal."""
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

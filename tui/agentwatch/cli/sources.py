@@ -1,4 +1,4 @@
-"""The command that lists the sessions of agents that agentwatch reads."""
+"""The command that lists where sessions of agent programs were found."""
 
 from argparse import Namespace
 

@@ -17,7 +17,7 @@ from agentwatch.text import clean, clean_summary, print_error, quote_text
 from agentwatch.view.rows import Group, Matches, Order, chain_name, find_matches, parse
 from agentwatch.view.words import ask_line, count_waits, delay_of, doing_words, look_of, plural, question_at, short_span
 
-_MOST_LEVELS = 40  # the most levels that are indented
+_MOST_LEVELS = 40  # rows below this level are not indented further
 
 
 @command(
@@ -42,9 +42,8 @@ def tree(options: Namespace) -> int:
 
 
 def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, add_document: Callable[[Any], None]) -> int:
-    """Print all tasks of a monitor, or those that match a query with the tasks above them. Append the number of matches
-    to `counts`. With `--fail`, return 1 if a task needs the operator or something could not be read. Raises
-    UsageError."""
+    """Print the tasks of a monitor. With a query, print only matching tasks and the tasks above a match. Append the
+    number of matches to `counts`. With `--fail`, return 1 if a task needs the operator or reading had problems."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
@@ -91,7 +90,7 @@ def _row_parts(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], no
 
 
 def _activity_words(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return what a task does or waits for. Return the last activity of a silent task."""
+    """Return what a task does or waits for. For a silent task, return its last activity."""
     words = clean(doing_words(task.last_doing), 200) if task.last_doing else ""
     if task.shown in (Shown.SILENT, Shown.GONE):
         return f"last: {words}" if words else clean(task.why, 200)

@@ -30,7 +30,7 @@ from agentwatch.text import Check, bad, clean, good, note, print_text, quote_tex
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
-# The most bytes of a file that is read: enough for ten thousand statements.
+# Files with more bytes are not read. The limit is enough for ten thousand statements.
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -87,7 +87,7 @@ def _check_decision(data: bytes, tree: Tree, desk: DecisionService, trust: Trust
         yield bad("workspace", f"it is about another one, {quote_text(record.workspace_id)}")
         return
     yield _check_recorded(record, data, desk)
-    # Only the process that asked uses an answer, so an expired answer is no fault.
+    # Only the process that made the request uses its answer, so an expired answer is no fault.
     end = bad if is_expired and not asked else good
     yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
     if asked:
@@ -123,7 +123,7 @@ def _check_return(record: Record, tree: Tree, desk: DecisionService) -> Check:
 
 
 def check_ledger(desk: DecisionService) -> Iterator[Check]:
-    """Check the whole ledger. Raises DecisionError."""
+    """Check the whole ledger. May raise DecisionError."""
     chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
         decisions = plural(len(chain.entries), "decision")
@@ -135,7 +135,7 @@ def check_ledger(desk: DecisionService) -> Iterator[Check]:
 
 
 def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
-    """Check each line of a file of statements. The keys of trusted hosts may have signed statements, too."""
+    """Check each line of a file of statements. The key of a trusted host may have signed a statement, too."""
     hosts = desk.keys.known_keys(Role.HOST)
     trust = trust.merged_with(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quote_text(one.name)}" for one in hosts}
@@ -160,8 +160,8 @@ def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Tru
 
 
 def _check_documents(statement: Statement, digests: Mapping[str, str], *, is_same_workspace: bool) -> Iterator[Check]:
-    """Compare the documents that a statement names with the documents here. A missing document is a fault only if the
-    statement is about this workspace."""
+    """Compare the documents that a statement names with those in this workspace. A missing document is a fault only if
+    the statement is about this workspace."""
     for name, digest in statement.subject:
         if name not in digests:
             missing = "cannot be compared: it is not here any more, or cannot be read"

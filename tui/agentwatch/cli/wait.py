@@ -30,7 +30,7 @@ from agentwatch.sources import print_problems
 from agentwatch.text import clean, print_error, print_text, quote_text
 
 # `wait` accepts only decisions about the present return and attempt. With an older decision, an orchestrator in a loop
-# would retry for ever. A sandbox may hide the history, so the real attempt number may be higher than the visible one.
+# would retry for ever. A sandbox may hide the history, so this command may not see the latest attempt.
 
 _SECONDS = 90.0  # agents' shells end a command, or move it to the background, after two minutes
 
@@ -50,7 +50,7 @@ _SECONDS = 90.0  # agents' shells end a command, or move it to the background, a
 def wait(options: Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
     # After a time-out, the task is still pending, because a decision may come. Sessions may be large, so read sessions
-    # only if there is a decision, or if the files show that the task needs none.
+    # only if there is a decision, or if the files show that the task needs no decision.
     if not 0 <= options.timeout < math.inf:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
@@ -64,8 +64,7 @@ def wait(options: Namespace) -> int:
         return monitor
 
     def find_current_task() -> Task | None:
-        """Return the task as its files show it. If the task needs no decision, read also the sessions and check the
-        claims, because a claim may be false."""
+        """Return the task as its files show it. If it then needs no decision, also read sessions and check claims."""
         task, problems = find_task(workspace, settings._replace(sessions=False), task_id, scan_for_reader)
         print_problems(problems)
         if needs_no_decision(task):
@@ -73,7 +72,7 @@ def wait(options: Namespace) -> int:
         return task
 
     def await_decision(question: Question) -> tuple[LookupResult, Task | None]:
-        """Wait for a decision, and return what was found. If there is no decision, return the task as well."""
+        """Wait for a decision. Return the result of the search and, if there is no decision, the task."""
         found = reader.wait(question, 0.0)
         if found.any_record:
             return found, None
@@ -81,7 +80,7 @@ def wait(options: Namespace) -> int:
         if left <= 0 or needs_no_decision(task):
             return found, task
         found = reader.wait(question, left)
-        # Look again, because the task may have returned meanwhile.
+        # Read the task again, because it may have returned during the wait.
         return found, None if found.any_record else find_current_task()
 
     found, task = await_decision(Question(task_id, options.attempt))
@@ -91,7 +90,7 @@ def wait(options: Namespace) -> int:
         found, task = await_decision(question_about(tree, task_id, options.attempt))
     code, document = reader.answer(found, task, task_id)
     _print_json(document, None if options.json else 2)
-    # The decision counts as read only once it is printed.
+    # Write the receipt only after the decision was printed, because it says that the decision was read.
     if found.record and (problem := reader.write_receipt(found, "agentwatch wait")):
         print_error(problem)
     about = quote_text(task_id)
@@ -140,7 +139,7 @@ def claim(options: Namespace) -> int:
 
 
 def _load_settings() -> Settings:
-    """Load the operator's settings. Return the defaults if a sandbox hides the settings: agents see no difference."""
+    """Load the operator's settings. Return the defaults if the settings cannot be read, as in a sandbox."""
     try:
         return load()
     except ConfigError:
@@ -148,7 +147,7 @@ def _load_settings() -> Settings:
 
 
 def _print_json(document: Mapping[str, object], indent: int | None) -> None:
-    print_text(json.dumps(document, indent=indent))  # in ASCII: all other characters are escaped
+    print_text(json.dumps(document, indent=indent))  # ASCII only: all other characters become escapes
     if sys.stdout is not None:
         sys.stdout.flush()
 

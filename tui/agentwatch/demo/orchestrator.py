@@ -1,8 +1,8 @@
-"""The demo's agents. One of them reads the operator's decisions, as a real agent does, and one asks for a permission.
+"""Plays the demo's agents. One agent reads the operator's decisions. Another agent asks for a permission.
 
-The decisions are real. The code of `agentwatch wait` finds them in the workspace, verifies them, and marks them as
-read. The request is real, too: it goes through the code that holds requests of real programs. Only the work after a
-decision is scripted.
+The decisions are real. The code of `agentwatch wait` finds decisions in the workspace, verifies them, and marks them as
+read. The request for the permission is real, too: it goes through the code that holds requests of real programs. Only
+the work after a decision is scripted.
 """
 
 import json
@@ -30,8 +30,8 @@ from agentwatch.state import workspace_id
 NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0  # the agent asks at this second of the session at the latest
-# The agent asks so many seconds after the first decision, because an earlier request would disturb this decision.
+ASKS_AT = 60.0  # the agent asks for its permission at this second of the session, if not before
+# The agent asks so many seconds after the first decision, because a sooner request would disturb the operator.
 ASKS_AFTER = 6.0
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _DESCRIPTION = "Walks the customer's way with a test card"
@@ -43,7 +43,7 @@ _LONGEST = 160
 
 
 class Orchestrator:
-    """The agents of a demo. `state` and `configuration` are the directories of its ledger and its keys."""
+    """The agents of a demo. `state` is the directory of the demo's ledger, and `configuration` that of its keys."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Orchestrator:
         self._asks_at = ASKS_AT
 
     def handle_news(self) -> None:
-        """Read the decisions made since the previous call, and begin to carry them out. Then see to the request."""
+        """Read the new decisions, and begin to carry them out. Then make the request or take its answer."""
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
@@ -83,7 +83,7 @@ class Orchestrator:
         task_id, action = record.task_id, record.action
         self._decided.add(task_id)
         handoff = self._next_handoff(record) if action in _NEED_HANDOFF else ""
-        # Without a handoff no further attempt can start.
+        # If the next handoff cannot be made, no further attempt starts.
         scene = self._screenplay.scene_steps(action, task_id)
         steps = [] if handoff is None else _fill_steps(scene, _scene_variables(record, handoff))
         ends = action is not Action.ACCEPT
@@ -91,7 +91,7 @@ class Orchestrator:
         self._player.insert_steps(steps, lambda path: ends and self._screenplay.belongs_to(path, task_id, below=below))
 
     def _next_handoff(self, record: Record) -> str | None:
-        """Return the next handoff: signed by the operator, or else the last one, amended. Return None if that fails."""
+        """Return the handoff that the operator signed, or else the last handoff, amended. Return None if that fails."""
         path = self._screenplay.handoff_of(record.task_id)
         if record.params.handoff is not None or path is None:
             return record.params.handoff
@@ -108,7 +108,7 @@ class Orchestrator:
             return None
 
     def _handle_request(self) -> None:
-        """Make the request when it is time, and take its answer. After a decision about the task, end the request."""
+        """Make the request if it is time, or take its answer. After a decision about the task, end the request."""
         if self._decided:
             self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
         if TASK in self._decided:
@@ -125,7 +125,7 @@ class Orchestrator:
             self._player.insert_steps(_fill_steps(scene, _scene_variables(record, "")))
 
     def end_request(self) -> None:
-        """End the open request, if there is one."""
+        """End the open request, if any."""
         if self._offer:
             self._offer.end(RequestStage.GONE)
             self._offer = None
@@ -150,7 +150,7 @@ class Orchestrator:
 
 
 def _scene_variables(record: Record, handoff: str) -> dict[str, str]:
-    """Return the variables of a scene by name. `handoff` and `report` are whole documents. The others are one line."""
+    """Return the variables of a scene. `handoff` and `report` are whole documents. The other values are one line."""
     ending = file_ending(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None

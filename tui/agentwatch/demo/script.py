@@ -1,20 +1,20 @@
 """Reads a scripted session, and plays it: writes each file into a workspace at its time.
 
-A line `@ +SECONDS VERB PATH` is a stage direction; SECONDS is the pause before it. The lines up to the next direction
-are its content. Lines that begin with `@@` are remarks.
+A line `@ +SECONDS VERB PATH` writes a file, after a pause of so many seconds. The lines up to the next `@` line are the
+content of the file. Lines that begin with `@@` are remarks.
 
 | verb | what happens |
 | --- | --- |
 | `write` | the file appears whole, by a rename |
-| `todo` | the file is written again with the checkboxes as in the lines given |
+| `todo` | the file is written again, with the checkboxes of the given lines |
 
 A line `@ cast TASK HANDOFF PATTERN…` says which files belong to a task. HANDOFF is `-` if the task has no handoff.
 
-A line `@ on ACTION… TASK` begins a scene. It is played when the operator takes one of these decisions about the task. A
-TASK of `*` is any task. If several scenes fit, the first is played. A `$name` in a scene is replaced by a value from
-the decision: see `Orchestrator`.
+A line `@ on ACTION… TASK` begins a scene. The scene is played when the operator takes one of these decisions about the
+task. `*` as TASK means any task. If several scenes fit, the first scene is played. A `$name` in a scene is replaced by
+a value from the decision: see `Orchestrator`.
 
-The demo plays a session in real time; tests and pictures play it without waiting.
+The demo plays a session in real time. Tests and pictures play it without waiting.
 """
 
 import math
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The steps after one of these decisions about a task (`*` is any task). Seconds count from the decision."""
+    """The steps that follow one of `decisions` about a task (`*` is any task). Seconds count from the decision."""
 
     decisions: frozenset[Action]
     task_id: str
@@ -68,7 +68,7 @@ class Screenplay(NamedTuple):
         return None if path == "-" else path
 
     def belongs_to(self, path: str, task_id: str, *, below: bool = False) -> bool:
-        """Tell whether a file belongs to a task. With `below`, the files of tasks below it count, too."""
+        """Tell whether a file belongs to a task. With `below`, the files of tasks below it belong to it, too."""
         return any(
             fnmatchcase(path, pattern)
             for owner, patterns in self.cast.items()
@@ -83,7 +83,7 @@ def demo_screenplay() -> Screenplay:
 
 
 def parse(text: str) -> Screenplay:
-    """Parse a session. Raises ValueError for a wrong line, and KeyError for a `todo` of a file that is not there."""
+    """Parse a session. Raises ValueError for a wrong line, and KeyError for a `todo` of a file that was not written."""
     cast: dict[str, Sequence[str]] = {}
     scenes = [Scene(frozenset(), "", [])]
     written: dict[str, str] = {}
@@ -132,7 +132,7 @@ class Player:
         return not self._remaining
 
     def run(self, wait: Callable[[float], bool], handle_news: Callable[[], object], every: float = math.inf) -> None:
-        """Play the remaining steps at their times. Stop early if `wait`, called with seconds, returns True. Blocks.
+        """Play the remaining steps at their times. `wait` gets seconds to wait, and returns True to stop early. Blocks.
 
         `handle_news` is called at the start, and then at least once in `every` seconds. It may call `insert_steps`.
         """
@@ -147,14 +147,14 @@ class Player:
             handle_news()
 
     def insert_steps(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
-        """Add steps that are timed from now. Drop the remaining steps of paths for which `instead_of` is true."""
+        """Add steps, with times from now on. Drop the remaining steps of paths for which `instead_of` is true."""
         added = [step._replace(at_seconds=self.position + step.at_seconds) for step in steps]
         kept = [step for step in self._remaining if not instead_of(step.path)]
         self._remaining = sorted((*kept, *added), key=lambda step: step.at_seconds)
 
     def play(self, until: float, began: float | None = None) -> None:
         """Play the remaining steps up to the second `until` of the script, without waiting. With `began` (epoch
-        seconds), files get times as if the session had begun then."""
+        seconds), the files get times as if the session had begun at that time."""
         while self._remaining and self._remaining[0].at_seconds <= until:
             step = self._remaining[0]
             place = self._workspace / step.path

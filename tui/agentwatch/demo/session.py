@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
-STALE_SECONDS = 60.0  # at speed 1, a task that is silent for so long counts as stale
+STALE_SECONDS = 60.0  # at speed 1, a task is shown as silent after so many seconds without a sign of life
 
-POLL_SECONDS = 0.2  # how often the orchestrator looks for decisions
+POLL_SECONDS = 0.2  # the seconds after which the orchestrator looks for decisions again
 
-# Without a handler, these signals would leave the temporary directory behind. The app has handlers of its own.
+# Without a handler, these signals would leave the temporary directory behind. The app sets its own handlers.
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -40,7 +40,7 @@ class DemoSession:
     def __init__(self, speed: float = 1.0):
         if not 0 < speed < math.inf:
             raise UsageError(f"a speed of {speed} cannot be played; give a number above 0, such as 2")
-        # At this speed, a working task counts as stale after so many seconds of silence.
+        # The same at this speed.
         self.stale_after = STALE_SECONDS / speed
         self._speed = speed
         self._stop = Event()
@@ -103,11 +103,11 @@ class DemoSession:
         return Inbox(RequestStore(self._workspace, state=self._state))
 
     def set_paused(self, paused: bool) -> None:
-        """Pause the session or let it go on, because nothing should change while the operator decides."""
+        """Pause the session or continue it. While the operator decides, nothing should change."""
         self._is_paused = paused
 
     def is_over(self) -> bool:
-        """Tell whether nothing more happens without a decision."""
+        """Tell whether all steps are played and the session is not paused."""
         return not self._is_paused and self._player.is_finished
 
     def _play_steps(self) -> None:

@@ -1,1 +1,1 @@
-"""Shows workspaces on other machines. A relay there runs monitors, and sends their events to screens here."""
+"""Shows workspaces of other machines (hosts). On each host a relay watches them, and sends their events."""

@@ -1,6 +1,6 @@
-"""Parses addresses of workspaces on other machines, and reads the names of addresses in the settings.
+"""Parses addresses of workspaces on other machines, from the command line and from the settings.
 
-Only listed characters are allowed, because parts of an address become arguments of `ssh`.
+The patterns allow few characters, because parts of an address become arguments of `ssh`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, locate_setting
 from agentwatch.errors import ConfigError, UsageError
 
-HERE = "here"  # the name of this machine in a filter such as `host:here`; no other machine may have it
+HERE = "here"  # the name of this machine, as in the filter `host:here`; no host may have this name
 HOME = "~"
 
 _EXAMPLES = {
@@ -31,11 +31,11 @@ _LONGEST = 4_096
 
 
 class Address(NamedTuple):
-    """The address of workspaces on another machine. `written` is the text that was parsed.
+    """The address of one workspace on another machine, or of all its workspaces if `path` is "".
 
-    Over ssh, `host`, `user` and `port` are arguments of ssh. `path` is absolute or begins with `~`; "" means all
-    workspaces. Over NATS, `server` is the `host:port` of the server, after `tls://` if it must encrypt. `host` is the
-    name of a host there, and `path` the name or id of a workspace; "" means all. `name` is from the settings."""
+    `name` is the name of the address in the settings. Over ssh, `host`, `user` and `port` are arguments of ssh, and
+    `path` is a directory. Over NATS, `server` is `host:port`, or `tls://host:port` if the server must encrypt. `host`
+    is then the name of a host that uses the server, and `path` is the name or id of a workspace."""
 
     written: str
     kind: Literal["ssh", "nats", "run"]
@@ -49,18 +49,18 @@ class Address(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of the host on the screen. It is "" for all hosts of a NATS server."""
+        """The name of the host on the screen, or "" if the address means all hosts of a NATS server."""
         return self.name or self.host.strip("[]")
 
     @property
     def target(self) -> str:
-        """The host with its user and port, if the address has them."""
+        """The host in the form `user@host:port`. User and port may be missing."""
         user, port = f"{self.user}@" if self.user else "", f":{self.port}" if self.port is not None else ""
         return f"{user}{self.host}{port}"
 
     @property
     def place(self) -> Path:
-        """A made-up path for the workspace. State about the workspace is stored under the id of this path."""
+        """A made-up local path. agentwatch stores its data about the workspace under the id of this path."""
         return Path(f"/{self.kind}:{self.target}:{self.path}")
 
 
@@ -70,7 +70,7 @@ def is_address(word: str) -> bool:
 
 
 def parse(text: str, name: str = "") -> Address:
-    """Return the address in a text. `name` is its name in the settings. Raise UsageError with an example."""
+    """Parse an address. `name` is its name in the settings. Raise UsageError with an example of an address."""
     scheme = text.partition("://")[0].lower()
     kind = "nats" if scheme == "tls" else scheme
     if kind not in _FORMS:
@@ -103,7 +103,7 @@ def _path_steps(path: str) -> list[str] | None:
 
 
 def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
-    """Return the addresses in the settings, by name. Raise ConfigError with the line of a wrong one."""
+    """Return the addresses in the settings, by name. A ConfigError tells the line of a wrong address."""
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
         place = locate_setting(f"hosts.{name}")
@@ -121,7 +121,7 @@ def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple
 
 
 def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
-    """Return the ssh addresses that words stand for, one for each host. Raise UsageError or ConfigError.
+    """Return one ssh address for each host that the words name. Raise UsageError or ConfigError.
     A word is a name in the settings, an address, or a host name that ssh knows."""
     known, found = read_hosts(hosts), dict[str, Address]()
     for word in words:

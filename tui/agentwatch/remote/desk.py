@@ -1,7 +1,7 @@
 """Records decisions about workspaces on other machines (hosts). This module has the code of both machines.
 
 `RemoteDesk` runs on the operator's machine. It signs a decision, and asks the host to record it. `record_signed` runs
-on the host. It records or refuses the decision. Only the ledger of the host counts.
+on the host. It records or refuses the decision. Only the host has a ledger of these decisions.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 from agentwatch.text import quote_text
 
-_IN_TIME = timedelta(minutes=5)  # the host may record a request only so long after it was signed
+_IN_TIME = timedelta(minutes=5)  # a host refuses a request that was signed longer ago
 
 
 _ERRORS = {
@@ -72,17 +72,17 @@ _ERRORS = {
 
 
 class RemoteDesk(DecisionService):
-    """A `DecisionService` for a workspace of a host. `workspace_id` returns the id on the host, "" if still unknown."""
+    """Records decisions about a workspace of a host. `workspace_id` returns its id on the host, or "" if unknown."""
 
-    # Shorter than on this machine, because the clock of the host may be behind.
+    # An answer for a host expires sooner than a local answer, because the clock of the host may be behind.
     answer_lifetime = ANSWER_LIFETIME - AHEAD
 
     def __init__(self, host: RemoteHost, workspace_id: Callable[[], str], place: Path, **more: Any):
-        # `place` has no ledger: the ledger is on the host.
+        # The ledger is on the host, not at `place`.
         super().__init__(place, **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._uncertain: set[str] = set()  # ids of decisions that were sent, without an answer so far
+        self._uncertain: set[str] = set()  # the ids of decisions that were sent, but not answered yet
 
     @property
     def workspace_id(self) -> str:
@@ -98,8 +98,8 @@ class RemoteDesk(DecisionService):
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
     def record(self, draft: Record, find_digest: Callable[[], str | None]) -> DecisionMade:
-        """Send a decision to the host, and wait until it is recorded. Raise UnreachableError, UncertainError if nobody
-        knows whether it is recorded, or the error of the host."""
+        """Sign a decision, and let the host record it. Return the recorded decision. Blocks.
+        Raise UncertainError if nobody knows whether it is recorded. Any other error means that it is not recorded."""
         if draft.request:
             find_digest()
         host, decision_id = self._host.key, draft.decision_id
@@ -125,7 +125,7 @@ class RemoteDesk(DecisionService):
     def _judge_result(
         self, text: str, asked: Record, result: Result, host: PublicKey
     ) -> DecisionMade | DecisionError | None:
-        """Return the decision that the host recorded, or its error. Return None if the result is not reliable."""
+        """Return the recorded decision, or an error if the host refused it. Return None if the outcome is uncertain."""
         outcome, entry = result.outcome, _verified_entry(result, host)
         if not outcome.is_final:
             return None
@@ -144,7 +144,6 @@ class RemoteDesk(DecisionService):
         return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
     def _uncertain_error(self, draft: Record, words: str) -> UncertainError:
-        """Return the error for a request that was sent, but may or may not be recorded."""
         about = f"{draft.action} of {quote_text(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
@@ -157,12 +156,12 @@ class RemoteDesk(DecisionService):
 
 
 def is_same_decision(one: Record, other: Record) -> bool:
-    """Tell whether two decisions about the same subject have the same content."""
+    """Tell whether two decisions have the same subject, action, parameters and note."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
 
 def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
-    """Return the decision in a result. Return None if the key of the host has not signed it."""
+    """Return the decision in a result. Return None if the host has signed no decision in it."""
     if result.record is None:
         return None
     data = result.record.encode(errors="replace")
@@ -176,12 +175,12 @@ def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
-# The signer only estimates the clock of the host, so a request may seem a bit older than the trust in its key.
+# Clocks differ a bit, so a request may seem to be signed shortly before the host trusted its key.
 _ROUNDING = timedelta(seconds=5)
 _REFUSED = "refused"
 _LARGEST = 64 * 1024
 
-# The outcomes that are final. All other errors are about keys and disks.
+# The outcomes of the errors that refuse a decision for good. Other errors are about keys and disks.
 _OUTCOMES: dict[type[DecisionError], Outcome] = {
     AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
     ReturnChangedError: Outcome.RETURN_CHANGED,
@@ -192,7 +191,7 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
 
 
 class RefusedError(DecisionError):
-    """A request is refused for good. If another decision is valid instead, `record` is its file."""
+    """The host refuses a request for good. If another decision is recorded, `record` is the text of that file."""
 
     record: str | None = None
 
@@ -202,7 +201,7 @@ class RefusedError(DecisionError):
 
 
 class _OpenedRequest(NamedTuple):
-    """A signed request, and the decision that the host would record for it."""
+    """A signed request, and the decision (`draft`) that the host records if it accepts the request."""
 
     text: str
     request: SignedRequest
@@ -210,8 +209,8 @@ class _OpenedRequest(NamedTuple):
 
 
 async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
-    """Record an operator's signed request in the ledger of the monitor's workspace. Return the outcome, never raise.
-    Call it on the event loop of the monitor."""
+    """Record an operator's signed decision in the ledger of the monitor's workspace. An error becomes an outcome.
+    Call this on the event loop of the monitor."""
     decision_id, record = "", None
     try:
         made, record = await _record_request(monitor, text, now)
@@ -235,7 +234,7 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
 
 
 async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
-    """Record a request unless it is recorded already. Return the decision and the text of its file."""
+    """Record the decision of a request if it is not recorded yet. Return the decision and the text of its file."""
     watcher = monitor.decision_watcher
     if watcher is None or isinstance(desk := watcher.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
@@ -253,10 +252,10 @@ async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[D
 
 
 def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedRequest) -> Callable[[], DecisionMade]:
-    """Return a function that records the request. Under the lock of the ledger, the function checks again that nothing
-    has changed and that no other relay has refused the request.
+    """Check that the current tree allows the decision, or raise an error. Return a function that records the decision.
 
-    Raise ReturnChangedError or NotAllowedError if the current tree forbids the decision."""
+    The function locks the ledger. Then it checks once more that nothing has changed, and that no other relay of this
+    host has refused the request."""
     draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
     if subject.request is None:
         task = monitor.tree.tasks.get(subject.task_id)
@@ -275,7 +274,7 @@ def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedR
         return lambda: desk.record(draft, read_return)
 
     def record_answer() -> DecisionMade:
-        # Look up the program's request in its file, which says exactly what the program asked.
+        # The file of the program's request tells exactly what the program asked.
         request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
         if inbox is None or request is None or to_asked(request) != subject.request:
             raise RequestGoneError("not recorded: nobody waits for this answer")
@@ -294,7 +293,7 @@ def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedR
 
 
 def _open_request(desk: DecisionService, text: str, now: datetime) -> _OpenedRequest:
-    """Return the signed request. Raise RefusedError if its key is not trusted, or it is for another ledger."""
+    """Verify a signed request. Raise RefusedError if it is invalid, not trusted, or meant for another workspace."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
         request, keyid = read_request(text, trust)
@@ -332,7 +331,7 @@ def _open_request(desk: DecisionService, text: str, now: datetime) -> _OpenedReq
 
 
 def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMade | None:
-    """Return the decision that is already recorded for a request, or None. Raise RefusedError."""
+    """Return the decision if it is recorded already, or None. Raise RefusedError if the request is refused."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
     if (entry := chain.find_by_request(signed.text)) is not None:
@@ -341,7 +340,7 @@ def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMad
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry and not entry.record.is_expired(parse_time(asked.created_at)) else None
     if entry and held and held.created_at <= record_by and is_same_decision(held, asked):
-        # Somebody else has decided the same in time, which answers this request, however late it is.
+        # The same decision was recorded in time, so the request succeeds even if it comes too late.
         return DecisionMade(entry, fresh=False)
     if now > record_by or asked.created_at > format_time(parse_time(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
@@ -353,8 +352,8 @@ def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMad
     return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
-# A refusal is final, because its operator was told so, and the network may deliver the request once more later. It is
-# kept in a file, `refused/<sha256 of the request>.json`, which is written while the ledger is locked.
+# A refusal is final: the operator was told of it, but the network may deliver the same request again. A refusal is
+# stored in the file `refused/<sha256 of the request>.json`. The ledger is locked while this file is written.
 
 
 def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
@@ -363,7 +362,7 @@ def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
             data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
     except FileNotFoundError:
         return
-    # The request counts as refused even if the file is damaged.
+    # If this file is damaged, the request is refused nevertheless.
     outcome, words = Outcome.REFUSED, "it was refused before"
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)
@@ -372,7 +371,7 @@ def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
 
 
 def _refuse(desk: DecisionService, signed: _OpenedRequest, refused: RefusedError) -> DecisionMade:
-    """Write a refusal to the disk and raise it. Return the decision instead if another relay recorded it meanwhile."""
+    """Store a refusal and raise it. But if another relay has recorded the decision before, return the decision."""
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""Connects to other machines (hosts), and makes their workspaces sources with the same events as local ones."""
+"""Connects to other machines (hosts). A workspace of a host becomes a source, like a local workspace."""
 
 from __future__ import annotations
 
@@ -51,27 +51,27 @@ from agentwatch.view.words import plural, short_span
 from agentwatch.workspaces import Place, Places
 
 UNREACHED = "cannot be reached: "
-SILENT_SECONDS = 15.0  # a host that does not answer for so long is lost
+SILENT_SECONDS = 15.0  # a host that has not answered for so long counts as lost
 WATCH_SECONDS = 5.0
-_GRACE_SECONDS = 2.0  # a shorter interruption is not shown
+_GRACE_SECONDS = 2.0  # a shorter interruption of the connection is not shown
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-_LARGEST_RESULT = 4 * MEBIBYTE  # bytes of a decision's result, more than the largest decision file
+_LARGEST_RESULT = 4 * MEBIBYTE  # the most bytes of a `Result`; it may contain a decision file
 # The most characters of a text or a transcript that is fetched from a host.
 _LARGEST_ANSWER = 16 * MEBIBYTE
 _MOST_PARTS = 1_024
 _CONNECT_SECONDS = 20.0  # the longest time to connect; ssh alone may take 15 seconds
 SCAN_SECONDS = 30.0  # the longest time that a command waits for a host
-# After so many bytes of new events the tree is built anew from the log, which drops removed entries.
+# After so many bytes of new events the tree is built again from the log. This frees the memory of outdated events.
 MOST_NEWS = 256 * MEBIBYTE
-# After so many seconds the received log is shown even if the relay is still reading its workspace.
+# After so many seconds a log is shown even if the relay is still reading the workspace.
 _PATIENCE = 10.0
-_MOST_WORKSPACES = 1_000  # each makes every beat longer; people work in dozens
-_LARGEST_HELLO = 8 * 1024 * 1024  # bytes of a hello, with 8 KiB for each workspace
+_MOST_WORKSPACES = 1_000  # every `Beat` lists all workspaces of the host; people have dozens
+_LARGEST_HELLO = 8 * 1024 * 1024  # the most bytes of a `Hello`, with 8 KiB for each workspace
 
 _TOLERATED = 2.0  # seconds; a smaller difference of the clocks is ignored
 _FIRST_YEAR = 946_684_800.0
-_LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200 in epoch seconds; a clock outside of them is wrong
+_LAST_YEAR = 7_258_118_400.0  # the years 2000 and 2200 in epoch seconds; a clock before or after is wrong
 
 
 def _is_complete(replies: Sequence[Reply]) -> bool:
@@ -79,7 +79,7 @@ def _is_complete(replies: Sequence[Reply]) -> bool:
 
 
 class RemoteHost:
-    """One host, reached over a link. Any thread may call the methods. `key` and `accept` are those of `Verifier`."""
+    """The connection to one host. Any thread may call the methods. `Verifier` explains `key` and `accept`."""
 
     answer_seconds = 10.0  # the longest wait for a text, or for the outcome of a decision
     again_seconds = 2.0
@@ -96,38 +96,38 @@ class RemoteHost:
         own_key: Callable[[], str] = str,
     ):
         self._own_key = own_key
-        # A sentence: why the host does not accept the operator's decisions, and the remedy. "" if it accepts them.
+        # Why the host refuses the operator's decisions, and the remedy. "" if it accepts decisions, None if unknown.
         self.refusal: str | None = None
-        self.round_trip: float | None = None  # seconds from a question to its answer, if known
-        self._echo = 0.0  # the last time in our messages that the host sent back
+        self.round_trip: float | None = None  # seconds from a message to the host's answer, if known
+        self._echo = 0.0  # the sending time of our latest message that the host has answered
         self.label = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
-        self.offset = 0.0  # whole seconds by which the host's clock is ahead of this machine's, 0 for a tiny difference
-        self.heard_at: float | None = None  # the time of its last answer, in epoch seconds
+        self.offset = 0.0  # whole seconds by which the host's clock is ahead; a tiny difference counts as 0
+        self.heard_at: float | None = None  # the time of the host's last answer, in epoch seconds
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
         self.lock = threading.RLock()
-        self.hello: Hello | None = None  # the host's last hello; None before the first
+        self.hello: Hello | None = None  # the host's last `Hello` (its workspaces); None before the first
         self.clock = clock
         self.steady = steady
         self._link = link
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
-        self._epoch = ""  # the id of the current run of the relay
+        self._epoch = ""  # the id in the `Hello` of the relay that runs now
         self._began_at, self.began_steady = clock(), steady()
-        self._answers_by = self.began_steady + _CONNECT_SECONDS  # a host without an answer by then is lost
+        self._answers_by = self.began_steady + _CONNECT_SECONDS  # a host without an answer by this time is lost
         self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._users: list[object] = []
-        self._news = threading.Condition()  # notified of answers
-        # The answers so far, by their kind and question.
+        self._news = threading.Condition()  # notified when an answer arrives
+        # The answers that have arrived, by kind and by the id of the question.
         self._answers: dict[tuple[str, str], list[Any]] = {}
         self._stopped = threading.Event()
 
     # Users of the host
 
     def add_user(self, user: object) -> None:
-        """Add a user, a source or a fleet. The first user starts the connection."""
+        """Add a user of the connection: a source or a fleet. The first user starts the connection."""
         with self.lock:
             is_first = not self._users and not self._stopped.is_set()
             self._users.append(user)
@@ -139,7 +139,7 @@ class RemoteHost:
             threading.Thread(target=self._run, name="agentwatch-host", daemon=True).start()
 
     def remove_user(self, user: object) -> None:
-        """Remove a user. The last one ends the connection for good."""
+        """Remove a user of the connection. Without any user the connection ends for good."""
         with self.lock:
             if user not in self._users:
                 return
@@ -155,7 +155,7 @@ class RemoteHost:
 
     @property
     def key(self) -> PublicKey | None:
-        """The key with which the host signs, None if still unknown."""
+        """The public key of the host, or None if it is still unknown."""
         return self._verifier.key
 
     @property
@@ -165,12 +165,12 @@ class RemoteHost:
 
     @property
     def now(self) -> float:
-        """The time by the host's clock, as measured."""
+        """The time of the host's clock in epoch seconds. This is an estimate."""
         return self.clock() + self.offset
 
     @property
     def lost_since(self) -> float | None:
-        """Since when the host is unreachable, in epoch seconds of this machine. None while it can be reached."""
+        """The time since which the host is unreachable, in epoch seconds of this machine. None if it is reachable."""
         steady = self.steady()
         if self.heard_at is None:
             is_lost = (self._state.words and not self._state.up) or steady >= self._answers_by
@@ -185,15 +185,15 @@ class RemoteHost:
 
     @property
     def why_lost(self) -> str:
-        """Why the host is unreachable, and the remedy. The caller puts the name of the host before this text.
-        It may quote untrusted text."""
+        """The reason why the host is unreachable, and the remedy. It may quote untrusted text.
+        The caller writes the name of the host before it."""
         silent = "it does not answer" if self._state.up else "the connection is being made"
         known = self._state.words or self._clock_trouble or silent
         return self._verifier.why or f"{UNREACHED}{known}"
 
     @property
     def connection_facts(self) -> list[tuple[str, str]]:
-        """Facts about the connection, as pairs of label and text."""
+        """Rows about the connection (version, round trip, clock, trust). Each is a label and a text."""
         hello, ahead = self.hello, self.offset
         clocks = f"{short_span(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} yours" if ahead else "as yours"
         trip = f"{self.round_trip * 1000:,.0f} ms" if self.round_trip is not None else ""
@@ -204,7 +204,7 @@ class RemoteHost:
         return [version, ("round trip", trip), ("clock", clocks), ("trust", trust or "")]
 
     def reconnect(self) -> None:
-        """Connect at once if the host is lost. Blocks for a moment."""
+        """If the host is lost, connect again at once. Blocks for a moment."""
         if self.lost_since is not None:
             self._link.connect_again()
         with self.lock:
@@ -213,7 +213,7 @@ class RemoteHost:
     # Messages to the host
 
     def decide(self, workspace: str, request: str) -> Result | None:
-        """Ask the host to record a signed decision. Return the result, or None if there is no answer. Blocks."""
+        """Ask the host to record a signed decision. Return None if the host does not answer. Blocks."""
         frame = Decide(screen=self.screen, workspace=workspace, request=request)
         sha256 = hashlib.sha256(request.encode()).hexdigest()
         results = self._send_until_answered(
@@ -222,7 +222,7 @@ class RemoteHost:
         return results[0] if results and results[0].workspace == workspace else None
 
     def fetch(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """Return a text or a part of a transcript, or None if the host has none. Raise NoAnswerError. Blocks."""
+        """Fetch a text or a part of a transcript. Return None if the host lacks it. Raise NoAnswerError. Blocks."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
         replies = self._send_until_answered(ask, ("reply", name), _is_complete)
@@ -233,7 +233,7 @@ class RemoteHost:
     def _send_until_answered(
         self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]
     ) -> list[Any]:
-        """Send a frame again and again until the answer is complete or the time is over. Return what has arrived."""
+        """Send a message again and again until its answers are complete or the time is over. Return the answers."""
         answers = self._answers[key] = []
         end = time.monotonic() + self.answer_seconds
         with self._news:
@@ -244,7 +244,7 @@ class RemoteHost:
         return answers
 
     def _add_reply(self, reply: Reply) -> None:
-        """Store one part of an answer. Ignore a part that does not fit or makes the answer too large."""
+        """Store one part of an answer. Ignore a wrong part, and a part that makes the answer too large."""
         with self._news:
             replies = self._answers.get(("reply", reply.id))
             is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
@@ -263,7 +263,7 @@ class RemoteHost:
             self.tick()
 
     def tick(self) -> None:
-        """Do the regular work: send a watch, and emit pending events."""
+        """Send a watch (a sign that this screen is there) if it is due. Emit the events that wait."""
         with self.lock:
             self._send_watch(is_due=self.steady() >= self._watched_steady + WATCH_SECONDS)
             self._emit_pending()
@@ -271,7 +271,7 @@ class RemoteHost:
     def _take_state(self, state: LinkState) -> None:
         with self.lock:
             if state.up:
-                # The time to answer begins only now.
+                # The host has to answer within some seconds from now.
                 self._answers_by = self.steady() + self._link.answer_seconds
             self._state = state
             self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
@@ -322,7 +322,7 @@ class RemoteHost:
             # A stored or replayed hello does not prove that the relay runs.
             self.hello = before or hello
             return
-        # If two relays run on a host, the one that began later counts.
+        # If two relays run on a host, ignore the relay that began earlier.
         is_of_before = before is not None and self._epoch and was_alive and hello.began_at < before.began_at
         if hello.epoch != self._epoch and not is_of_before:
             self.hello, self._epoch = hello, hello.epoch
@@ -330,7 +330,7 @@ class RemoteHost:
                 source.take_hello(hello)
 
     def _take_answer(self, frame: Hello | Beat) -> bool:
-        """Measure the host's clock. Return False if the frame does not answer a recent message from here."""
+        """Measure the host's clock. Return False if the frame is no answer to a recent message of this screen."""
         steady, offset = self.steady(), self.offset
         echo = frame.echo.get(self.screen, float("inf"))
         took = steady - echo
@@ -343,7 +343,7 @@ class RemoteHost:
         if self._state.up:
             self._state = LinkState(up=True)
         if echo != self._echo:
-            # Only the first frame with this echo was sent at once, so only it gives the round trip.
+            # A host answers a message at once, but repeats the echo later. So only the first echo gives the round trip.
             self._echo, self.round_trip = echo, took
         if isinstance(frame, Beat) and frame.deciders is not None:
             self.refusal = self._refusal_reason(frame.deciders)
@@ -358,7 +358,7 @@ class RemoteHost:
         return True
 
     def _refusal_reason(self, deciders: Sequence[str]) -> str:
-        """Return why the operator may not decide on this host, and the remedy. Return "" if the operator may."""
+        """Return why the host refuses the operator's decisions, and the remedy. Return "" if it accepts decisions."""
         text = self._own_key()
         if text and parse_public(text).keyid in deciders:
             return ""
@@ -367,7 +367,7 @@ class RemoteHost:
         return f"{self.label} {own if text else none}; or here, where ssh reaches it, `agentwatch keys send HOST`"
 
     def _send_watch(self, *, is_due: bool = False) -> None:
-        """Send a watch, a sign that this screen is there, if it is due or a source needs the whole log."""
+        """Send a watch (a sign that this screen is there) if it is due, or if a source needs the whole log."""
         lacks = {source.workspace_id for source in self._sources if self._state.up and source.must_request_log()}
         if not self._state.up or not (is_due or lacks):
             return
@@ -384,25 +384,25 @@ class RemoteHost:
 
 
 class RemoteSource(Source):
-    """A workspace on a host, found by its id, name or path. Without a name it is the first one of the host.
-    New entries of its log are emitted in order. If entries are missing, the whole log is requested, and replaces the
-    tree once it is complete."""
+    """A workspace of a host. `name` is its id, name or path, or "" for the first workspace of the host.
+    The source emits new events in order. If events are missing, the source requests the whole log of the workspace.
+    The whole log then replaces the tree."""
 
     def __init__(self, host: RemoteHost, name: str = "", own_keys: Callable[[], Collection[str]] = tuple):
         self.host = host
         self.workspace: Workspace | None = None
         self.log = Log()
         self._name, self._own_key_ids = name, own_keys
-        self._lacks_entries = True  # whether entries are missing, so that the whole log is needed
+        self._lacks_entries = True  # whether events are missing, so that the whole log is needed
         self._part = 0
-        self._dropped: set[str] = set()  # kinds of `log.MOST` whose limit was exceeded
-        self._pause = 1.0  # seconds until the whole log is requested again, doubled each time
+        self._dropped: set[str] = set()  # the kinds of `log.MOST` of which the host sent too many
+        self._pause = 1.0  # seconds between two requests of the whole log; each request doubles them
         self._ask_at = 0.0  # the earliest monotonic time of the next request
         self._emit: Callable[[Batch], None] | None = None
         self._new: list[Observation] = []  # new events that are not emitted yet
         self._news_size = 0  # bytes of new events since the whole log was emitted
         self._has_begun = False  # whether something was emitted
-        # The monotonic time since when the whole log is to be emitted, None if it is not to be emitted.
+        # The monotonic time since which the whole log waits to be emitted. None if it does not wait.
         self._due: float | None = float("-inf")
         self._lost: float | None = None
         self._health: Health | None = None
@@ -415,7 +415,7 @@ class RemoteSource(Source):
 
     @property
     def watched_at(self) -> float:
-        """When the workspace was first watched on its host, by the clock of this machine."""
+        """The time at which the host first watched the workspace, by the clock of this machine."""
         if self.workspace is None:
             return 0.0
         return min(self.workspace.watched_at - self.host.offset, self.host.clock())
@@ -439,7 +439,7 @@ class RemoteSource(Source):
         return self._emit is not None
 
     def scan(self) -> Batch:
-        """Return everything known of the workspace. Wait at most half a minute until the host has read all of it."""
+        """Return all events of the workspace. Wait up to half a minute until the host has read the whole workspace."""
         until = max(self.host.began_steady + SCAN_SECONDS, self.host.steady() + _TICK_SECONDS)
         self.host.add_user(self)
         with self._news:
@@ -476,10 +476,10 @@ class RemoteSource(Source):
             return self.host.fetch(self.workspace_id, what, key, place)
         return None
 
-    # Messages of the host. The caller holds the lock of the host.
+    # Messages from the host. The caller holds `host.lock`.
 
     def take_hello(self, hello: Hello | None) -> None:
-        """Find the workspace in a hello of the relay, and request its whole log."""
+        """Find the workspace in a hello (a relay's list of workspaces), and request its whole log."""
         known = hello.workspaces if hello else ()
         self.workspace = next((one for one in known if one.is_called(self._name)), None)
         self._pause, self._ask_at = 1.0, 0.0
@@ -487,12 +487,12 @@ class RemoteSource(Source):
         self.emit_pending()
 
     def check_number(self, seq: int) -> None:
-        """Request the whole log if the relay has entries up to this number that are missing here."""
+        """Request the whole log if entries up to this number are missing."""
         if seq > self.log.seq:
             self._request_log()
 
     def take_entries(self, observed: Observed, others: Counter[str]) -> None:
-        """Add entries to the log. `others` is the size of the other logs, which share a limit with this one."""
+        """Add received entries to the log. `others` is the size of the host's other logs. All logs share one limit."""
         if observed.parts and self._lacks_entries:
             self._ask_at = self.host.steady() + self._pause
             if observed.part == 0:
@@ -524,7 +524,7 @@ class RemoteSource(Source):
                     self.log.remove_last(added)
                     self._dropped.update(over)
                     if isinstance(added, Standing):
-                        short = Health(added.health.mode, added.health.detail[:600])  # cut, as room is short
+                        short = Health(added.health.mode, added.health.detail[:600])  # shortened to save room
                         self.log.add(added._replace(health=short))
                 elif self._due is None and not isinstance(added, Standing):
                     self._new.append(added)
@@ -545,13 +545,13 @@ class RemoteSource(Source):
         return True
 
     def schedule_whole_log(self) -> None:
-        """Emit the whole log as soon as it is complete."""
+        """Emit the whole log later, as soon as it is complete."""
         self._new = []
         if self._due is None:
             self._due = self.host.steady()
 
     def emit_pending(self) -> None:
-        """Emit the pending events."""
+        """Emit the new events and a changed health. Emit the whole log instead if that is due."""
         self._news.notify_all()
         if self._emit is not None:
             health = self._health
@@ -561,7 +561,7 @@ class RemoteSource(Source):
                     self._emit(batch)
 
     def _next_batch(self, *, now: bool = False) -> Batch:
-        """Return the batch of pending events. With `now`, return the whole log even if it is incomplete."""
+        """Return the events to emit. With `now`, return the whole log even if it is incomplete."""
         host, lost, events, starts_over = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._in_our_time(one) for one in self._new]
@@ -587,20 +587,20 @@ class RemoteSource(Source):
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the relay has read its whole workspace and sent all entries."""
+        """Whether the relay has read the whole workspace, and all its entries are here."""
         standing = self.log.standing if not self._lacks_entries else None
         return standing is not None and standing.settled
 
     @property
     def _missing_reason(self) -> str:
-        """Why the host does not relay this workspace. It is "" if the host does, or if that is unknown."""
+        """The reason why the host does not relay this workspace, or "" if no reason is known."""
         hello = self.host.hello
         if hello is None or self.workspace or self.host.heard_at is None:
             return ""
         return hello.missing.get(self._name) or f"it relays no {quote_text(self._name)}"
 
     def _in_our_time(self, event: Observation) -> Observation:
-        """Return an event of the host with its times by the clock of this machine."""
+        """Convert the times in an event of the host to the clock of this machine."""
         self._seq = max(self._seq, event.seq)
         offset = self.host.offset
         moved = _shift_times(event, -offset) if offset else event
@@ -611,7 +611,7 @@ class RemoteSource(Source):
         return moved
 
     def _own_health(self) -> Health:
-        """Return the health of this source: that of the workspace, or the reason why the workspace is lost."""
+        """Return the health that the host reports. If the workspace cannot be reached, return the reason as health."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
         starting = Health("starting", f"{'connecting to' if self.host.heard_at is None else 'reading'} {label}")
         known = standing.health if standing is not None else starting
@@ -619,7 +619,7 @@ class RemoteSource(Source):
         if why := self.host.why_lost if is_lost else self._missing_reason:
             words = f"{label} {why}" if is_lost else f"{label}: {why}"
             if standing is None and self.workspace is None and hello:
-                # If the host is off, its last hello still has a summary of the workspace.
+                # If the host is off, the last hello that it stored still has a summary of the workspace.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
                 words += f"; {summary} when it was heard last" if summary else ""
             return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
@@ -630,7 +630,7 @@ class RemoteSource(Source):
 
 
 class BrokerSource(RemoteSource):
-    """Stands for all hosts of a NATS server as long as none of these hosts has answered."""
+    """The source of a whole NATS server. It is shown until one of the server's hosts has answered."""
 
     def __init__(self, host: RemoteHost, server: str, count: int):
         super().__init__(host, "\0")
@@ -645,7 +645,7 @@ class BrokerSource(RemoteSource):
 
 
 def _shift_times(value: Any, by: float, name: str = "") -> Any:
-    """Return a copy of a record with all its times shifted by so many seconds. Times in documents stay."""
+    """Return a copy of an event with its times shifted by so many seconds. Times in documents stay the same."""
     if isinstance(value, float):
         is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
         return value + by if is_time else value
@@ -660,7 +660,7 @@ def _shift_times(value: Any, by: float, name: str = "") -> Any:
 
 
 class _KnownWorkspace(NamedTuple):
-    """A workspace: its host, its name on the host, and its address. For a server `unheard` is its number of hosts."""
+    """A workspace of a host, with its address. For a whole NATS server, `unheard` is the number of its hosts."""
 
     host: RemoteHost
     name: str
@@ -669,16 +669,16 @@ class _KnownWorkspace(NamedTuple):
 
 
 class Fleet:
-    """The hosts of some addresses, and their workspaces. `close` ends all connections."""
+    """Finds the workspaces behind addresses, and connects to their hosts. `close` ends all connections."""
 
     def __init__(self, addresses: Sequence[Address]):
         self._keys = Keys()
         self._known: dict[Path, _KnownWorkspace] = {}
-        self._fixed: list[Place] = []  # the workspaces that the addresses name
-        # Hosts that themselves say which workspaces they have, by their names.
+        self._fixed: list[Place] = []  # the workspaces whose paths the addresses name
+        # Hosts that list their workspaces themselves, by the name of the host or by its address.
         self._brokered: dict[str, _KnownWorkspace] = {}
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        # The hosts of each server whose hosts are all wanted, by the address of the server.
+        # For each NATS server whose address names no host: all its hosts, by the address of the server.
         self._servers: dict[str, list[RemoteHost]] = {}
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
@@ -692,7 +692,7 @@ class Fleet:
             self._add_linked(group)
 
     def _add_linked(self, addresses: Sequence[Address]) -> None:
-        """Add the workspaces of one host. They share a connection."""
+        """Add the workspaces of one host. All of them share one connection."""
         label = addresses[0].label
         link = ProcessLink(addresses[0], [one.path for one in addresses])
         key, accept = self._host_keys().get(label), partial(self._accept_key, label)
@@ -743,7 +743,7 @@ class Fleet:
         return [one.public.keyid for one in self._keys.trust().keys]
 
     def _accept_key(self, label: str, key: PublicKey) -> str:
-        """Store the key of a host that is seen for the first time. Return "", or the reason why it is refused."""
+        """Store the key of a new host. Return "", or the reason why the key is refused."""
         if key in self._host_keys().values():
             return ""
         if any(one.public == key for one in self._keys.known_keys(Role.HOST)):
@@ -764,17 +764,17 @@ class Fleet:
             own = Path(f"/{key}" if is_ssh else f"/nats:{label}")
             relayed = hello.workspaces if hello else ()
             meant = {one.id: one for one in relayed if wanted in ("", one.name, one.id, one.path)}
-            # The id is untrusted. Only the form of a workspace id is safe as part of a path.
+            # The id is untrusted and becomes part of a path, so it must have the form of a workspace id.
             for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
                 place, address = own / one.id, f"{written}/{one.id}"
                 if is_ssh:
-                    # Use the same place as an address with this path.
+                    # An address that names this path has the same place.
                     with suppress(UsageError):
                         place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
                 self._known[place] = _KnownWorkspace(host, one.id, address)
                 places.append(Place(place, f"{label}: {one.name}", vanishes=True, host=label))
             if not relayed if is_ssh else hello is None and label in self._asked_for:
-                # A host that nobody asked for may belong to another server.
+                # Over NATS, show only a host that an address names. Any other host may belong to another server.
                 self._known[own] = _KnownWorkspace(host, wanted, written)
                 places.append(Place(own, label, vanishes=True, host=label))
         for server, hosts in self._servers.items():
@@ -785,7 +785,7 @@ class Fleet:
         return Places(places)
 
     def wait_and_find(self) -> Places:
-        """Return the workspaces after each host has named its own or is lost. Blocks."""
+        """Wait until each host has listed its workspaces or is lost. Then return all workspaces."""
         until = time.monotonic() + SCAN_SECONDS
         # Connect to all hosts at the same time.
         for host in {self._known[place.workspace].host for place in self._fixed}:
@@ -796,14 +796,14 @@ class Fleet:
         return self.find()
 
     def open_source(self, place: Path) -> RemoteSource:
-        """Return a source for a workspace that was found."""
+        """Return a source for a workspace that `find` has returned."""
         host, name, written, unheard = self._known[place]
         source = BrokerSource(host, written, unheard) if unheard else RemoteSource(host, name, self._own_key_ids)
         self._sources.append(source)
         return source
 
     def directory_of(self, place: Path) -> str:
-        """Return the path of a workspace on its host. Return "" if it is unknown."""
+        """Return the path of a workspace on its host, or "" if the path is unknown."""
         host, name, *_ = self._known[place]
         known = host.hello.workspaces if host.hello else ()
         return next((one.path for one in known if one.is_called(name)), "")

@@ -1,4 +1,4 @@
-"""Keeps the numbered log of a workspace, which is equal on the host and on each screen, and limits its size."""
+"""Keeps the log of a workspace: its current events, with numbers. Host and screens have equal logs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,22 +13,22 @@ from agentwatch.sources.sessions.reader import messages_of
 MEBIBYTE = 1024 * 1024
 # The limits for one host. Bytes of memory are estimated.
 MOST = {
-    # Four times the number that a screen is made for.
+    # Screens are made for 5,000 tasks. This is four times as many.
     "tasks": 20_000,
     # Two attempts of each task.
     "runs": 40_000,
-    # More than anybody answers. The time that a tree takes grows with the square of this number.
+    # More than anybody answers. The time to build a tree grows with the square of this number.
     "requests": 1_000,
     # Some 12 KiB for each task with its handoff, return, checks and run.
     "MiB": 256 * MEBIBYTE,
 }
-_ENTRY = 512  # bytes of memory for an entry besides its content
+_ENTRY = 512  # bytes of memory that an entry takes in addition to its content
 
 Event = Observation | Standing
 
 
 def subject_of(event: Event) -> str:
-    """Return the subject of an event, such as its file. A later event of the same subject replaces or follows it."""
+    """Return the subject of an event, such as its file. A later event with the same subject may replace the event."""
     match event:
         case Standing():
             return "standing"
@@ -44,7 +44,7 @@ class _NumberedEvent(NamedTuple):
 
 
 class Log:
-    """The current events of a workspace. `seq` is the number of the last one. For one thread at a time."""
+    """The current events of a workspace. `seq` is the number of the last event. Only one thread may use a log."""
 
     def __init__(self) -> None:
         self.seq = 0
@@ -55,7 +55,7 @@ class Log:
 
     @property
     def amounts(self) -> Counter[str]:
-        """The size of the log, by the kinds of `MOST`."""
+        """The size of the log: its tasks, runs, requests and bytes. The keys are those of `MOST`."""
         return self._amounts + Counter(tasks=len(self._tasks))
 
     @property
@@ -68,7 +68,7 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add a new event. Return it, maybe merged with the one before, or None if it is not new. Raise ValueError."""
+        """Add an event. Return the added event, or None if nothing is new in it. Raise ValueError for a wrong time."""
         void = chain = self._chains.get(subject_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
@@ -82,7 +82,7 @@ class Log:
         size = _ENTRY + memory_size(event)
         for one in [*void]:
             self._remove(one)
-        # A removal is kept only if the log has an event of the removed subject.
+        # Log a removal only if the log has an event about the removed subject.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
         if subject_of(event) in self._chains or not went:
             self._count += 1
@@ -91,12 +91,12 @@ class Log:
             chain.append(kept)
             self._add_amounts(kept, 1)
             if len(chain) > MAX_VERSIONS:
-                # The first version of a file says when its task began.
+                # Remove the second version, because the first version of a file says when its task began.
                 self._remove(chain[1])
         return event
 
     def remove_last(self, event: Event) -> None:
-        """Remove the event that was added last."""
+        """Remove this event if it was added last."""
         if (chain := self._chains.get(subject_of(event))) and chain[-1].number == self._count:
             self._remove(chain[-1])
 
@@ -118,7 +118,7 @@ class Log:
 
 
 def _is_unchanged(before: Event, now: Event) -> bool:
-    """Tell whether a file is unchanged. A rewritten return is a change: it may belong to another attempt."""
+    """Tell whether a file is unchanged. An equal return, written again, is a change: it may be of another attempt."""
     match before, now:
         case Gone(), Gone():
             return True
@@ -133,7 +133,7 @@ def _is_unchanged(before: Event, now: Event) -> bool:
 
 
 def memory_size(value: Any) -> int:
-    """Return the approximate bytes of a value in memory. Raise ValueError for a float that cannot be a time."""
+    """Estimate how many bytes of memory a value takes. Raise ValueError for a float that cannot be a time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:
@@ -172,6 +172,6 @@ def exceeded_kinds(amounts: Mapping[str, int]) -> list[str]:
 
 
 def dropped_words(label: str, kind: str) -> str:
-    """Return a message that a host sends too much of a kind, so that the rest is not shown."""
+    """Return the message that a host sends too many entries of a kind, and that not all of them are shown."""
     most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
     return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

@@ -1,6 +1,6 @@
-"""Links screens and relays over a NATS server. A lost connection is made again.
+"""Connects screens with relays over a NATS server, and connects again after a loss.
 
-Every connection has a new client. Messages that were lost with a connection are requested again.
+Each connection has a new client of the library. Screens request lost messages again.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ T = TypeVar("T")
 Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS = 5.0
-PING_SECONDS = 10  # seconds between two pings; a connection is given up after three unanswered ones
+PING_SECONDS = 10  # seconds between two pings; a connection is given up after three pings without an answer
 _NOTHING_KEPT = 10_037  # JetStream's error code for a subject without a stored message
 _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
 _FILES = ("NATS_CREDS", "NATS_NKEY")  # environment variables of the `nats` command that name a file with credentials
 
-# The form of a challenge of a server. No decision has this form, so a server cannot get a decision signed.
+# The form of a nonce (the text that a server asks us to sign). No decision has this form, so none gets signed here.
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 
-# Matches the beginning of a .creds file, or of a file with the seed of an nkey.
+# Matches the beginning of a .creds file, or of a file with the seed of an nkey (a private key of NATS).
 _CREDS = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
 )
@@ -69,13 +69,13 @@ logging.getLogger("asyncio").addFilter(lambda record: "eof_received" not in reco
 
 
 class Login(NamedTuple):
-    """The login at a server: a signing key, or a file with credentials of NATS."""
+    """The login to a server: a signing key, or the path of a file with NATS credentials."""
 
     key: SigningKey | None = None
     creds: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return the options of the library for a login by file. Raise TroubleError if the file has no credentials."""
+        """Return the library's options for a login with a file. Raise TroubleError if the file has no credentials."""
         if self.creds is None:
             return {}
         try:
@@ -89,14 +89,14 @@ class Login(NamedTuple):
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
-        """Return the signature of a server's challenge. Raise TroubleError if `nonce` has another form."""
+        """Sign the nonce of a server, which proves who logs in. Raise TroubleError if the text is no nonce."""
         if self.key is None or _NONCE.match(nonce) is None:
             raise TroubleError("the server asks for a signature of something that is no nonce: nothing was signed")
         return base64.b64encode(self.key.private.sign(nonce.encode()))
 
 
 def credentials_file(creds: str | None) -> str | None:
-    """Return the given file with credentials, or the one that the environment names, or None."""
+    """Return the given file with credentials, or else the file that the environment names, or else None."""
     return creds or next(filter(None, map(os.environ.get, _FILES)), None)
 
 
@@ -123,7 +123,7 @@ async def connect(
     failed: Callable[[Exception], Awaitable[None]] = _do_nothing,
     ended: Callable[[], Awaitable[None]] = _do_nothing,
 ) -> AsyncIterator[Client]:
-    """Yield a connected client. Raise TroubleError for all errors, also those in the block."""
+    """Yield a connected client. Every error, also an error in the `with` block, becomes a TroubleError."""
     client = Client()
     is_there = False
 
@@ -137,7 +137,7 @@ async def connect(
         options = login.options()
         if login.key and not options:
             options = {"signature_cb": login.sign}
-            # The public interface takes only the seed of a key, and signs any data with it.
+            # The library's public interface needs the private key, and would sign any data with it.
             client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
@@ -184,8 +184,8 @@ def ask_server(server: str, login: Login, ask: Callable[[Client], Awaitable[T]])
 
 
 class NatsHub:
-    """A connection to a NATS server, in a thread. All links of a screen share it, or it is for one relay on a `host`.
-    The first link starts it, and the last one ends it."""
+    """A connection to a NATS server, in a thread. A screen has one connection for all links, and a relay has one.
+    The first link starts the connection. The connection ends when all links are removed."""
 
     def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None):
         self.screen = secrets.token_hex(8)
@@ -205,7 +205,7 @@ class NatsHub:
         return NatsLink(self, host_of(host_key))
 
     def add_link(self, link: NatsLink) -> None:
-        """Add a link. The first one starts the connection."""
+        """Add a link. The first link starts the connection."""
         with self._lock:
             has_begun, state = bool(self._links), self._state
             self._links[link.host] = link
@@ -216,7 +216,7 @@ class NatsHub:
             self.run_soon(partial(self._pass_stored_hello, link))
 
     def remove_link(self, link: NatsLink) -> None:
-        """Remove a link. The last one ends the connection within a second, after all waiting messages are sent."""
+        """Remove a link. Without any link the connection sends its waiting messages and ends within a second."""
         with self._lock:
             self._links.pop(link.host, None)
             if self._links:
@@ -230,13 +230,13 @@ class NatsHub:
             self._thread.join(_JOIN_SECONDS)
 
     def send(self, subject: str, data: bytes) -> None:
-        """Send a message, or drop it if there is no connection or no room. Any thread may call it. Never blocks."""
+        """Send a message. Drop the message if it cannot be sent now. Any thread may call this. Never blocks."""
         client = self._client
         if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
             self.run_soon(lambda there: there.publish(subject, data))
 
     def run_soon(self, do: Do) -> None:
-        """Run a coroutine on the current connection, if there is one. Any thread may call it."""
+        """Run a coroutine on the current connection, if it exists. Any thread may call this."""
         client, loop = self._client, self._loop
         if client is not None and loop:
             doing = _run_quietly(do, client)
@@ -257,7 +257,7 @@ class NatsHub:
                 link.change(state)
 
     async def _run_connection(self) -> LinkState:
-        """Connect, pass on messages until the connection ends, and return the last state."""
+        """Connect, pass on messages until the connection ends, and return the state at the end."""
         trouble: list[BaseException] = []
         self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
         if self._stopped.is_set():
@@ -297,7 +297,7 @@ class NatsHub:
             link.receive(message.data)
 
     async def _pass_stored_hello(self, link: NatsLink, client: Client) -> None:
-        """Give the link the stored hello of its host. If none is stored, give the link a message that says so."""
+        """Pass the stored hello of a host (its list of workspaces) to the link. If no hello is stored, report that."""
         try:
             kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
         except nats.js.errors.NotFoundError as error:
@@ -336,7 +336,7 @@ class NatsLink(Link):
 
 
 class NatsEnd(NatsLink):
-    """A relay's link to all screens. `key` is the key of the host. `note` is called with each state."""
+    """A relay's link to all screens. `key` is the key of the host. `note` is called with each new state."""
 
     def __init__(self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None):
         host = host_of(key.public)
@@ -350,11 +350,11 @@ class NatsEnd(NatsLink):
         self._hub.send(store_subject(self.host), message)
 
 
-# The store
+# The store, which keeps the latest hello of each host
 
 
 async def outdated_store_settings(client: Client) -> dict[str, Any] | None:
-    """Return the settings of the store that must change. Return None if there is no store."""
+    """Return the settings of the store that must change, with their new values. Return None without a store."""
     try:
         has = await client.jetstream().stream_info(STREAM)
     except nats.js.errors.NotFoundError:
@@ -364,7 +364,7 @@ async def outdated_store_settings(client: Client) -> dict[str, Any] | None:
 
 
 async def make_store(client: Client, replicas: int) -> None:
-    """Create the store of a fleet, or correct its settings."""
+    """Create the store, or correct its settings."""
     differs, stream = await outdated_store_settings(client), client.jetstream()
     await (stream.add_stream if differs is None else stream.update_stream)(api.StreamConfig(**bucket(replicas)))
 
@@ -377,7 +377,7 @@ class TroubleError(Exception):
 
 
 def url_of(server: str) -> str:
-    """Return the address of a server with a scheme, `nats://` if it has none."""
+    """Return the address of a server. Add `nats://` to an address without a scheme."""
     return server if "://" in server else f"nats://{server}"
 
 
@@ -388,7 +388,7 @@ def hide_password(server: str) -> str:
 
 
 def explain_error(error: BaseException, server: str) -> str:
-    """Return a plain sentence: why a server cannot be used, and the remedy."""
+    """Return a plain sentence that says why a server cannot be used, and gives the remedy."""
     name, text = hide_password(server), str(error)
     match error:
         case TroubleError():

@@ -4,10 +4,10 @@ agentwatch.live.<host>.<screen>   from a host to a screen
 agentwatch.to.<host>              from screens to a host
 $KV.AGENTWATCH.<host>             the latest hello of a host: an entry of the key-value store AGENTWATCH
 
-<host> is the first 16 characters of the id of the host's key. One account of a server is one fleet.
+<host> is the first 16 characters of the id of the host's key. All operators share the account AGENTWATCH.
 
-Each host has an account of its own, which imports only its own subjects. A permission list would not be enough: it does
-not limit the answers of the server, which go to any subject that a request names.
+Each host has its own account, which imports only the subjects of this host. A permission list would not be enough: the
+server answers a request on any subject that the request names, and no permission limits that.
 """
 
 import base64
@@ -23,7 +23,7 @@ _KEPT_SECONDS = 30 * 24 * 3600.0
 
 
 def host_of(key: PublicKey) -> str:
-    """Return the name of a host in subjects, from its key."""
+    """Return the name that a host has in subjects."""
     return key.keyid[:16]
 
 
@@ -43,7 +43,7 @@ def store_subject(host: str) -> str:
 
 
 def bucket(replicas: int = 1) -> dict[str, Any]:
-    """Return the settings of the store. They forbid that a host deletes the entries of other hosts."""
+    """Return the settings of the store. With these settings no host can delete the entries of another host."""
     return {
         "name": STREAM,
         "description": "The latest hello of each host of agentwatch",
@@ -60,13 +60,13 @@ def bucket(replicas: int = 1) -> dict[str, Any]:
 
 
 def nkey_of(key: PublicKey) -> str:
-    """Return a public key as a NATS user name."""
+    """Return a public key in the form of a NATS user name."""
     data = bytes([20 << 3]) + key.raw
     return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 def format_accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
-    """Return the accounts for a server's configuration. By them each host can send and read only its own messages.
+    """Return the accounts for a server's configuration. They let each host send and read only its own messages.
     Operators and hosts are pairs of name and public key. The names are untrusted."""
     users = [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
     exports, own = list[str](), list[str]()
@@ -84,9 +84,9 @@ def format_accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[
 
 
 def merge_accounts(old: str, new: str, ours: str) -> tuple[str, str, str]:
-    """Return a server's configuration in three parts: before its accounts, the accounts, and after them.
-    The `new` accounts replace the old ones. Lines that the operator added stay: they are not in `ours`, the generated
-    lines of all known keys."""
+    """Put the `new` accounts into the configuration `old`. Return its text before, in and after the accounts.
+    `ours` has all lines that agentwatch generates for the known keys. Any other line was added by the operator, so it
+    stays."""
     before, given = old.splitlines(), new.splitlines()
     begin = next((at for at, line in enumerate(before) if line.startswith("accounts")), len(before))
     end = next((at for at, line in enumerate(before[begin:], begin + 1) if line.rstrip() == "}"), len(before))

@@ -1,7 +1,7 @@
-"""Links screens and relays, over pipes of a program such as ssh. A message may be lost, late, or arrive twice.
+"""Connects screens with relays over the pipes of a program such as ssh. A message may be lost, be late or come twice.
 
-On a pipe each message has its length before it. The text before the greeting is skipped, because the shell on the host
-may print something at every login. A link runs in threads, and connects again by itself.
+On a pipe the length of a message comes before the message. Both sides begin with a greeting. Text before the greeting
+is skipped, because a shell may print text at a login. A link runs in threads, and connects again by itself.
 """
 
 import os
@@ -27,26 +27,26 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0  # the most seconds between two attempts to connect
 GREETING = b"agentwatch-relay\n"  # the first line in both directions
 _MOST_NOISE = 256 * 1024
-# The most bytes that wait to be written. Further messages are dropped, and the receiver asks for them again.
+# The most bytes that wait to be written. Further messages are dropped. The receiver requests dropped messages again.
 MOST_WAITING = 64 * 1024 * 1024
 _ENDED = "the connection has ended"
 _JOIN_SECONDS = 0.8
 
 _SSH_OPTIONS = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
 _ASKS_NOBODY = ("-o", "BatchMode=yes")
-# Runs on the host, and extends PATH, which often lacks the user's programs in a non-interactive shell.
+# This script runs on the host. It extends PATH, because a non-interactive shell often does not find agentwatch.
 _SCRIPT = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
-_LASTS_SECONDS = 10.0  # after a connection of this length, the pauses begin short again
+_LASTS_SECONDS = 10.0  # if a connection has lasted so long, the next pause is short again
 _STOP_SECONDS = 0.3
 _NOT_FOUND = 127
 _SSH_FAILED = 255
-_LONGEST = 300  # the most characters of a message from the host
+_LONGEST = 300  # the most characters that are quoted from the output of ssh
 
 Receive = Callable[[bytes], None]  # called with each message, in a thread of the link
 
 
 class LinkState(NamedTuple):
-    """The state of a link. `words` say why it does not work, and the remedy. They may quote untrusted text.
+    """The state of a link. `words` say why the link does not work, and the remedy. `words` may quote untrusted text.
     If `fatal`, the other side is gone for good."""
 
     up: bool
@@ -58,7 +58,7 @@ Change = Callable[[LinkState], None]
 
 
 class Link(ABC):
-    """One end of a connection. The end of a screen leads to one host, the end of a relay to all screens."""
+    """One end of a connection. The link of a screen leads to one host. The link of a relay leads to its screens."""
 
     # The random id of this screen. The caller sets it if it is blank.
     screen: str = ""
@@ -71,25 +71,25 @@ class Link(ABC):
 
     @abstractmethod
     def send(self, message: bytes, to: str = "") -> None:
-        """Send a message to the relay, or to the screen with the id `to`. Never blocks. Any thread may call it.
-        A message that cannot be sent now is dropped. The receiver will ask for it again."""
+        """Send a message to the relay, or to the screen with the id `to`. Never blocks. Any thread may call this.
+        A message that cannot be sent now is dropped. The receiver requests a dropped message again."""
 
     def connect_again(self) -> None:  # noqa: B027  a relay does nothing here
         """Close the current connection, and connect again at once. Blocks for a moment."""
 
     def keep_hello(self, message: bytes) -> None:  # noqa: B027  most links have no store
-        """Store a hello for screens that connect later."""
+        """Store a hello (the host's list of workspaces) for screens that connect later."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End within a second. Afterwards neither `receive` nor `change` is called."""
+        """End the link within a second. Afterwards neither `receive` nor `change` is called."""
 
 
 def stay_connected(
     connect: Callable[[], LinkState], change: Change, stopped: threading.Event, again: threading.Event
 ) -> None:
     """Connect again and again until `stopped` is set, with growing pauses. If `again` is set, connect at once.
-    `connect` returns the last state of a connection."""
+    `connect` returns when the connection has ended, with the last state."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -105,7 +105,7 @@ def stay_connected(
 
 
 def read_messages(descriptor: int, on_greeting: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    """Yield the messages after the greeting. Call `on_greeting` at the greeting. Raise OSError at the end."""
+    """Yield the messages after the greeting. Call `on_greeting` at the greeting. Raise OSError when the pipe ends."""
     noise = bytearray()
     while not noise.endswith(GREETING):
         if len(noise) > _MOST_NOISE:
@@ -126,7 +126,7 @@ class Writer:
     """Writes messages in a thread. The sender never waits. If too much waits to be written, messages are dropped."""
 
     def __init__(self, descriptor: int):
-        # Use a duplicate: after the original is closed, its number may be that of another file.
+        # Use a duplicate. When the original is closed, its number may become the number of another file.
         self._descriptor = os.dup(descriptor)
         os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
@@ -199,8 +199,8 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """A screen's link over the pipes of a program that runs a relay of these paths on the host ("" for all paths).
-    The program is the system's ssh with the user's configuration, or another one such as `docker exec`."""
+    """A screen's link to a relay, which a program starts on the host. The relay watches `paths`, or all if they are "".
+    The program is ssh with the user's configuration, or a program such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
@@ -278,7 +278,7 @@ def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
 
 
 def relay_command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
-    """Return a command that runs agentwatch with these words on the host of an address."""
+    """Return a command that runs agentwatch on the host of an address. `words` are agentwatch's arguments."""
     if address.kind == "run":
         return [*address.run, "sh", "-c", _SCRIPT, "agentwatch", *words]
     port = ["-p", str(address.port)] if address.port is not None else []
@@ -288,7 +288,7 @@ def relay_command(address: Address, words: Sequence[str], program: Sequence[str]
 
 
 def explain_end(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
-    """Return a sentence: why a connection has ended, and the remedy. Untrusted text in it is short and safe."""
+    """Return a sentence that says why a connection has ended, and gives the remedy. Text from the host is made safe."""
     said = clean(next(filter(None, reversed(lines)), ""), _LONGEST)
     last = said.removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
     if code == _NOT_FOUND or "agentwatch: not found" in last:

@@ -1,8 +1,9 @@
-"""The messages (frames) between a relay and a screen: JSON, which is signed if the relay sends it.
+"""Defines the messages (frames) between a relay and a screen. Frames are JSON. A relay signs its frames.
 
 A signed message consists of the signature (64 bytes), the id of the key (32 bytes) and the packed frame. A packed frame
 is `=` and the frame, or `z` and the compressed frame. The signature also covers the type of the message, so that nobody
-can pass off a message as a decision, or the other way round. Only messages with a good signature are unpacked.
+can pass off a message as a decision, or a decision as a message. Only the first hello of a
+new host is unpacked before its signature is checked.
 """
 
 import zlib
@@ -21,7 +22,7 @@ from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
 LARGEST = 8 * 1024 * 1024  # the most bytes of a frame
-ENOUGH = 256 * 1024  # entries share a frame until it has so many bytes
+ENOUGH = 256 * 1024  # a frame takes further entries until it has so many bytes
 EARLIEST = -62_135_596_800.0
 LATEST = 253_402_300_800.0  # the years 1 and 10000 in epoch seconds
 
@@ -37,13 +38,13 @@ class VersionError(ValueError):
 
 
 class Standing(NamedTuple):
-    """The health of a workspace on its host. `settled` says that the first reading is over and was sent."""
+    """The health of a workspace. `settled` says that the host has read the whole workspace and sent all events."""
 
     health: Health
     settled: bool
 
 
-# The events that a host sends. Other events are the operator's own.
+# The events that a host sends. All other events arise only on the operator's machine.
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 
 
@@ -52,7 +53,7 @@ class _Model(BaseModel):
 
 
 class Entry(_Model):
-    """One event of a workspace. Exactly one field is set."""
+    """One event in the log of a workspace. Exactly one field is set."""
 
     seen: Seen | None = None
     gone: Gone | None = None
@@ -66,14 +67,14 @@ class Entry(_Model):
     @property
     def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
-        # A stored return comes only from a session, and those are sent as part of their run.
+        # A host sends the return of a session as part of its run, so a `Seen` is always a file and never `stored`.
         return event._replace(stored=False) if isinstance(event, Seen) else event
 
 
 class Workspace(_Model):
-    """A workspace that a host relays. `id` names its state directory. `watched_at` is the time of the first watch.
-    `path`, `name` and `summary` are words of the host (untrusted). `asked` are the paths by which the relay was told
-    to relay the workspace."""
+    """A workspace that a host relays. `id` names its state directory. `watched_at` is when the host first watched it.
+    `path`, `name` and `summary` come from the host (untrusted). `asked` are the paths on the relay's command line that
+    mean the workspace."""
 
     id: str
     path: str
@@ -89,9 +90,9 @@ class Workspace(_Model):
 
 
 class Hello(_Model):
-    """Says which relay sends, and which workspaces it has. `epoch` is a random id of this run of the relay, which began
-    at `began_at`. `host_key` is the public key that signs. `echo` is explained in `Beat`. `missing` says for each
-    requested path that is not relayed why."""
+    """Introduces a relay, and lists its workspaces. `epoch` is a random id, made at `began_at`: when the relay
+    started or found more workspaces. `host_key` is the public key of the host. `Beat` explains `echo`. `missing` gives
+    the reason for each requested path that is not relayed."""
 
     kind: Literal["hello"] = "hello"
     protocol: tuple[Literal[4], Literal[0]]
@@ -107,8 +108,8 @@ class Hello(_Model):
 
 
 class Observed(_Model):
-    """The entries of the log with numbers above `after`, up to `upto`. With `parts`, one part of the whole log up to
-    `upto`. All parts together replace everything that was sent before."""
+    """Sends the entries of a log with numbers above `after`, up to `upto`. If `parts` is not 0, this is part `part` of
+    the whole log. The whole log replaces all entries that were sent before."""
 
     kind: Literal["observed"] = "observed"
     workspace: str
@@ -121,9 +122,9 @@ class Observed(_Model):
 
 
 class Beat(_Model):
-    """Says that the relay is alive, and has sent each log up to the number in `seqs`. `echo` returns the last
-    `Watch.sent` of each screen, which proves that the beat is new. `now` is the time of the host. `deciders` are the
-    ids of the keys that may decide there, None if unknown."""
+    """Says that the relay is alive, and has sent each log up to the number in `seqs`. `echo` has the last `Watch.sent`
+    of each screen, which proves that the beat is new. `now` is the time on the host. `deciders` are the ids of the keys
+    whose decisions the host accepts, or None if unknown."""
 
     kind: Literal["beat"] = "beat"
     epoch: str
@@ -134,7 +135,7 @@ class Beat(_Model):
 
 
 class Outcome(StrEnum):
-    """The outcome of a requested decision. Every outcome but the last is final."""
+    """The outcome of a request to record a decision. Every outcome except FAILED is final."""
 
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
@@ -152,7 +153,7 @@ class Outcome(StrEnum):
 
 
 class Result(_Model):
-    """The result of a requested decision. `record` is the file of the decision in the ledger of the host."""
+    """Answers `Decide`. `record` is the text of the decision's file in the ledger of the host, or None."""
 
     kind: Literal["result"] = "result"
     workspace: str
@@ -164,7 +165,7 @@ class Result(_Model):
 
 
 class Reply(_Model):
-    """One part of the answer to `Ask`, number `part` of `parts`, from 0. If `parts` is 0, there is no such text."""
+    """One part of the answer to `Ask`: number `part` (from 0) of `parts`. `parts` is 0 if the host has no such text."""
 
     kind: Literal["reply"] = "reply"
     id: str
@@ -173,12 +174,12 @@ class Reply(_Model):
     data: str = ""
 
 
-_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # becomes part of the subject of a message
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # part of the subject of a NATS message
 
 
 class Watch(_Model):
-    """Says that a screen is there. `screen` is a random id. `sent` grows with each message, and returns as `echo`.
-    `epoch` is the known run of the relay. `shown` are the workspaces on the screen; it `lacks` some whole logs."""
+    """Says that a screen is there. `screen` is its random id. `sent` is the sending time, which returns as `echo`.
+    `epoch` is from the last `Hello`. `shown` are the workspaces on the screen. `lacks` are the logs that it needs."""
 
     kind: Literal["watch"] = "watch"
     screen: _Screen
@@ -201,7 +202,7 @@ Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
-    """Asks for the text with the digest `key`, or for a part (`place`) of the transcript of the run `key`."""
+    """Requests the text with the digest `key`, or the part `place` of the transcript of the run `key`."""
 
     kind: Literal["ask"] = "ask"
     id: str
@@ -225,7 +226,7 @@ class _Greeting(BaseModel):
 
 
 def entry_of(event: Event | Standing) -> Entry | None:
-    """Return the entry for an event, or None if such events are not sent. Raise ValueError if it is invalid."""
+    """Return the entry for an event, or None if a host does not send the event. Raise ValueError if it is invalid."""
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
@@ -246,7 +247,7 @@ def frame_to_json(frame: Frame) -> bytes:
 
 
 def read_frame(data: bytes) -> Frame:
-    """Return the frame in a message. Raise VersionError for a hello of another protocol, or ValueError."""
+    """Parse a frame. Raise VersionError for a hello of another protocol. Raise ValueError if the frame is invalid."""
     try:
         return _FRAMES.validate_json(_require_size(data))
     except ValidationError:
@@ -261,7 +262,7 @@ def read_frame(data: bytes) -> Frame:
 
 
 def group_entries(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """Yield the entries in groups, each of the size of a message."""
+    """Yield the entries in groups. Each group fits into one message."""
     some: list[Entry] = []
     size = 0
     for entry in entries:
@@ -284,7 +285,7 @@ def pack_frame(frame: Frame) -> bytes:
 
 
 def unpack_frame(packed: bytes) -> Frame:
-    """Return the frame in packed bytes. Never unpack more than the largest frame. Raise ValueError."""
+    """Return the frame in packed bytes. Raise ValueError if the frame is invalid or too large."""
     if packed[:1] == b"=":
         return read_frame(packed[1:])
     inflater = zlib.decompressobj()
@@ -298,14 +299,14 @@ def unpack_frame(packed: bytes) -> Frame:
 
 
 def sign_frame(frame: Frame, key: SigningKey) -> bytes:
-    """Return the signed message with a frame."""
+    """Return a frame as a signed message."""
     packed = pack_frame(frame)
     return key.private.sign(bytes_to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
 
 
 class Verifier:
-    """Checks that messages are signed with the `key` of a host. If `key` is None, `accept` judges the key of the first
-    hello: it returns "", or the reason why it refuses the key."""
+    """Checks that messages are signed with the `key` of a host. A new host has no `key` yet. Then `accept` gets the key
+    in the first hello, and returns "" or the reason why the key is refused."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]):
         self.key = key

@@ -1,4 +1,4 @@
-"""Runs monitors without a screen, and sends their events to screens on other machines."""
+"""Watches workspaces without a screen, and sends their events to screens on other machines."""
 
 import asyncio
 import secrets
@@ -41,9 +41,9 @@ from agentwatch.text import describe_error
 from agentwatch.view.words import plural
 
 BEAT_SECONDS = 5.0
-SEEN_SECONDS = 15.0  # a workspace counts as seen for so long after a screen has said so
+SEEN_SECONDS = 15.0  # after a `Watch`, its workspaces count as shown for so long
 _FIND_SECONDS = 10.0
-_LOOK_SECONDS = 0.25  # between two looks at the health of a monitor
+_LOOK_SECONDS = 0.25  # seconds between two checks of the health of a monitor
 
 
 class RelayedWorkspace:
@@ -60,7 +60,7 @@ class RelayedWorkspace:
         self._watched_at = read_first_watch(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0  # how often in a row the monitor was found settled, at most 2
+        self._settled = 0  # how often in a row a check found that all is read, at most 2
         monitor.on_event = self._log_event
 
     @property
@@ -93,7 +93,7 @@ class RelayedWorkspace:
         monitor, known = self.monitor, self.monitor.health
         health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
         health = health._replace(notices=tuple(monitor.notices))
-        # Look twice: events that a thread sent before the first look are handled by the second.
+        # Check twice. Events that a thread sent before the first check are handled before the second check.
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
@@ -102,24 +102,24 @@ class RelayedWorkspace:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the first reading of the workspace is over and in the log."""
+        """Whether the whole workspace was read, and all its events are in the log."""
         return self._settled == 2
 
     def mark_seen(self, now: float) -> None:
         """Record that a screen shows the workspace at this monotonic time."""
         if not self._seen_until:
-            # Hooks hold a request only if a screen shows the workspace.
+            # The hooks on this host hold a request only if a screen shows the workspace.
             self._presence.enter_context(mark_shown(state_directory(self.monitor.workspace)))
         self._seen_until = now + SEEN_SECONDS
 
     def mark_unseen(self, now: float) -> None:
-        """If no screen has shown the workspace for a while, record so."""
+        """Record that no screen shows the workspace, after none has shown it for a while."""
         if now >= self._seen_until:
             self._presence.close()
             self._seen_until = 0.0
 
     def take_unsent(self, epoch: str) -> Iterator[Observed]:
-        """Yield the entries that are not sent yet, and count them as sent."""
+        """Yield the entries that are not sent yet. From now on they count as sent."""
         new, self._new = self._new, []
         after = self.log.seq - len(new)
         for some in group_entries(new):
@@ -128,7 +128,7 @@ class RelayedWorkspace:
             after = upto
 
     def all_entries(self, epoch: str) -> Iterator[Observed]:
-        """Yield all entries of the log. Call it when no entry is unsent."""
+        """Yield all entries of the log. Send the unsent entries first."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
         groups, upto = list(group_entries(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
@@ -162,7 +162,7 @@ class Relay:
         self._missing = missing or {}
         self._clock, self._began_at = clock, clock()
         self._echo: dict[str, float] = {}  # by screen: its last `Watch.sent`
-        self._heard: dict[str, float] = {}  # by screen: the monotonic time of that message
+        self._heard: dict[str, float] = {}  # by screen: the monotonic time at which its last `Watch` came
         self._kept: tuple[Workspace, ...] | None = None
         self._answering = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()
@@ -170,11 +170,11 @@ class Relay:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self) -> str:
-        """Relay until the link or the caller ends it. Return the reason, which may be ""."""
+        """Relay until the link ends, or until `end` is called. Return the reason, or "" if it is unknown."""
         self._loop = asyncio.get_running_loop()
         await self._learn_deciders()
         self._end.start(self._take_message, self._take_state)
-        # Say hello at once, so that a screen with another protocol learns of it.
+        # Say hello at once, so that a screen soon learns if it uses another version of the protocol.
         self._send(self._build_hello(), [""])
         doing = [self._check_all(), self._send_beats(), self._find_others(), *map(self._watch, self._parts.values())]
         working = [asyncio.create_task(one) for one in doing]
@@ -202,7 +202,7 @@ class Relay:
             self._send_unsent(part)
 
     async def _find_others(self) -> None:
-        """Search for more workspaces, and relay them, too. A new epoch makes the screens read everything anew."""
+        """Search for more workspaces, and relay them, too. A new `epoch` makes the screens request all logs again."""
         while True:
             await asyncio.sleep(_FIND_SECONDS)
             others = await asyncio.to_thread(self._find)
@@ -228,7 +228,7 @@ class Relay:
             self._send_beat()
             hello = self._build_hello()
             if hello.workspaces != self._kept:
-                # For screens that connect while this host is off.
+                # Store the hello for screens that connect while this host is off.
                 self._kept = hello.workspaces
                 self._end.keep_hello(sign_frame(hello, self._key))
 
@@ -300,7 +300,7 @@ class Relay:
         self._send(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
 
     def _answer_watch(self, watch: Watch) -> None:
-        """Answer a watch of a screen: send a hello or the logs that the screen lacks, then a beat."""
+        """Answer a screen's `Watch`. Send a `Hello`, or the logs that the screen lacks. Then send a `Beat`."""
         now = time.monotonic()
         self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
         for name in self._parts.keys() & watch.shown:

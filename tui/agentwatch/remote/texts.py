@@ -16,7 +16,7 @@ from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry, RunTranscript, Step, TranscriptEnd, WholeStep
 from agentwatch.sources.sessions.reader import adapter_of
 
-_PAUSE_SECONDS = 1.0  # between two looks at a transcript on a host
+_PAUSE_SECONDS = 1.0  # seconds between two requests for the end of a transcript
 _UNREACHABLE = "The host does not answer"
 
 PART = 128 * 1024  # the most characters of one part
@@ -60,7 +60,7 @@ class RemoteTranscript(RunTranscript):
 
 
 def to_json(shape: Any, value: Any) -> str:
-    """Return a part of a transcript as JSON. `shape` is its type."""
+    """Return a part of a transcript as JSON. `shape` is the type of the part."""
     return (
         adapter_of(shape)
         .dump_json(value, fallback=lambda one: dict(one) if isinstance(one, Mapping) else str(one))
@@ -69,7 +69,7 @@ def to_json(shape: Any, value: Any) -> str:
 
 
 def from_json(shape: Any, data: str | None) -> Any:
-    """Return the part of a transcript in JSON. Return None if it is malformed."""
+    """Read a part of a transcript from JSON. Return None if the JSON is malformed."""
     try:
         value = adapter_of(shape).validate_json(data or "", strict=True)
         memory_size(value)
@@ -87,12 +87,12 @@ def short_digest(data: str) -> str:
 
 
 class Answers:
-    """Answers questions of screens for texts and transcripts of a monitor's workspace."""
+    """Finds the texts and transcripts that screens request from a workspace."""
 
     def __init__(self, monitor: Monitor):
         self._monitor = monitor
         self._lock = threading.Lock()
-        # The open transcripts and their last looks, by screen and run.
+        # The open transcripts and the ends that were last read, by screen and run.
         self._open: dict[tuple[str, str], tuple[RunTranscript, TranscriptEnd]] = {}
 
     def prepare(self, ask: Ask) -> Callable[[], str | None]:
@@ -102,7 +102,7 @@ class Answers:
         return partial(self.read_transcript, ask.screen, ask.key, ask.place, self._monitor.tree.runs.find_run(ask.key))
 
     def read_transcript(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """Return the requested part (`place`) of a run's transcript. Return None if there is none. Blocks."""
+        """Return the requested part (`place`) of a run's transcript. Return None without a transcript. Blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, TranscriptEnd()))
             if transcript is None and run:
@@ -127,7 +127,7 @@ class Answers:
 
 
 def split_answer(ask: Ask, text: str | None) -> Iterator[Reply]:
-    """Yield an answer in parts of the size of a message."""
+    """Yield an answer in parts. Each part fits into one message."""
     if text is None:
         yield Reply(id=ask.id)
         return

@@ -1,10 +1,10 @@
-"""The account of a session, from which every report is made, and the Markdown report. This module is pure.
+"""Makes the account of a session, which every report shows, and the Markdown report. This module does no I/O.
 
-Times are seconds since the epoch, or None if unknown. Texts come from agents, so they are untrusted, and they are not
-sanitised here.
+Times are seconds since the epoch, or None if unknown. Texts come from agents, so they are untrusted. This module
+does not sanitise the texts of an `Account`, only those of the Markdown.
 
-The Markdown is made for a pull request. GitHub takes 65,536 characters, so a longer report leaves out the least
-important parts, and says so.
+The Markdown is made for a pull request. GitHub takes 65,536 characters, so a longer report leaves out its least
+important parts, and tells how many.
 
 Untrusted text never becomes a link, an image, markup, a mention or a reference. GitHub turns mentions, issue numbers
 and commit ids into links after it has rendered the Markdown, so escaping does not prevent these links. Therefore their
@@ -48,7 +48,7 @@ from agentwatch.view.words import (
 
 
 class TaskLine(NamedTuple):
-    """A task at the time `now`, with the depth and title of its row, and the reason for its state."""
+    """A task at the time `now`. `depth` and `title` are those of its row. `why` is the reason for its state."""
 
     task: Task
     depth: int
@@ -58,7 +58,7 @@ class TaskLine(NamedTuple):
 
     @property
     def attempts(self) -> list[tuple[Attempt, Look, Span | None]]:
-        """The attempts, each with its look and how long it took."""
+        """The attempts, each with its glyph and colour, and with its duration."""
         task = self.task
         return [(one, look_of_attempt(task, one), span_of(task, one, self.now)) for one in task.attempts]
 
@@ -69,7 +69,7 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A session at the time `generated_at`. A task comes before its children. Siblings are in the order first seen."""
+    """A session at the time `generated_at`. A task comes before its children. Siblings seen first come first."""
 
     tree: Tree
     workspace: str
@@ -80,7 +80,7 @@ class Account:
     changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
     notices: Sequence[Finding]  # findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Sums]  # by path, the sums over the tasks of each other worktree
+    worktrees: Mapping[str, Sums]  # for each other worktree, by its path, the sums over its tasks
 
     @property
     def name(self) -> str:
@@ -127,12 +127,12 @@ def make_account(
 
 
 def sum_present(tasks: Iterable[Task]) -> Sums:
-    """Return the sums over the tasks that are not past."""
+    """Return the sums over the tasks that are not history."""
     return sum_tasks(task for task in tasks if not task.past)
 
 
 def count_unchecked(sums: Sums) -> int:
-    """Count the completed tasks that claim nothing that could be checked."""
+    """Count the completed tasks without any claim that could be checked."""
     return sums.count(lambda one: one.shown is Shown.COMPLETED and one.verdict is None)[True]
 
 
@@ -157,8 +157,8 @@ def _task_lines(tree: Tree, now: float) -> Iterator[TaskLine]:
 
 
 def verdict_of(tree: Tree, unseen: int, asking_elsewhere: int = 0, found: Collection[Task] | None = None) -> str:
-    """Return sentences that sum up a session, or only the tasks `found` in it, without untrusted text. `unseen` counts
-    the places that could not be read. `asking_elsewhere` counts the tasks of other worktrees that need a human."""
+    """Return a summary of a session, or only of its tasks `found`. It has no untrusted text. `unseen` counts the places
+    that could not be read. `asking_elsewhere` counts the tasks of other worktrees that need a human."""
     return " ".join(_verdict_sentences(tree, unseen, asking_elsewhere, found))
 
 
@@ -199,7 +199,7 @@ def duration_words(took: Span | None) -> str:
 
 
 class Fact(NamedTuple):
-    """A labelled fact of a task or an attempt, with a remark to show behind its texts.
+    """A labelled fact about a task or an attempt. The remark is shown after the texts.
 
     Texts may be untrusted. Their `kind` is `line`, `prose`, `code` for ids and paths, or `task` for a task's id.
     """
@@ -217,7 +217,7 @@ def _facts(label: str, kind: str, *texts: str | None, remark: str = "") -> list[
 
 
 def task_facts(line: TaskLine) -> list[Fact]:
-    """Return the facts of a task besides its state and its attempts."""
+    """Return the facts about a task, without its state and its attempts."""
     task, todos = line.task, line.task.todos or ()
     done = sum(todo.status is TodoStatus.DONE for todo in todos)
     items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
@@ -231,7 +231,7 @@ def task_facts(line: TaskLine) -> list[Fact]:
 
 
 def attempt_facts(attempt: Attempt) -> list[Fact]:
-    """Return the facts of an attempt: its handoff, return and session."""
+    """Return the facts about an attempt: its handoff, return and session."""
     packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
     digest = f"sha256 {returned.digest[:12]}" if returned else ""
     asked = (packet.objective or "the handoff states no objective") if packet else words.prompt_line(attempt)
@@ -268,7 +268,7 @@ def _return_facts(result: Return, difference: str) -> Iterator[Fact]:
 
 
 def runtime_difference(attempt: Attempt) -> str:
-    """Say which recorded or requested model or mode differs from the one in the return. Return "" if none differs."""
+    """Compare the model and mode in the return with the session and the handoff. Return the differences, or ""."""
     if (result := attempt.result) is None:
         return ""
     model, mode = words.runtime_of(result, attempt.run, attempt.packet)
@@ -326,7 +326,7 @@ def task_tables(line: TaskLine) -> list[Table]:
 
 
 def session_tables(account: Account) -> tuple[Table, Table, Table, Table]:
-    """Return the tables of a session: unread places, tasks that need attention, state changes, files of no task."""
+    """Return four tables: unread places, tasks that need attention, state changes, and files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
     for task, ask in account.attention:
@@ -354,7 +354,7 @@ def _finding_rows(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
 
 # Markdown
 
-LIMIT = 65_000  # the most characters of a report; GitHub then takes a sentence above the report, too
+LIMIT = 65_000  # the most characters of a report; on GitHub there is still room for a sentence above it
 
 _ROOM = 10_000  # the most characters of the tree, and of each table of the session
 
@@ -400,7 +400,7 @@ def markdown(account: Account) -> str:
 
 
 def _take_fitting(pieces: Iterable[str], room: int) -> list[str]:
-    """Return the first pieces that fit into `room` characters, counting a line feed after each."""
+    """Return the first pieces that fit into `room` characters, with a line feed after each piece."""
     every = list(pieces)
     return every[: sum(end <= room for end in accumulate(len(piece) + 1 for piece in every))]
 
@@ -477,7 +477,7 @@ def _value_markdown(kind: str, value: Any, limit: int = 300) -> str:
 
 
 def _table_markdown(table: Table, room: int, most: int = _MOST_ROWS) -> Iterator[str]:
-    """Yield the rows that fit into `room` characters: the newest state changes, or the first rows of other tables."""
+    """Yield the rows that fit into `room` characters: the first rows, but of state changes the newest rows."""
     is_last = "when (UTC)" in table.columns
     ordered = table.rows[::-1] if is_last else table.rows
     rows = (map(_value_markdown, table.columns.values(), row) for row in ordered[:most])
@@ -489,7 +489,7 @@ def _table_markdown(table: Table, room: int, most: int = _MOST_ROWS) -> Iterator
 
 
 def inline_text(untrusted: str, limit: int = LINE_LIMIT) -> str:
-    """Return untrusted text on one line, harmless in Markdown and HTML. It must not begin a line."""
+    """Return untrusted text on one line, harmless in Markdown and HTML. The result must not begin a line."""
     return _SPECIAL.sub(_neutralize, clean(untrusted, limit).strip()) or "-"
 
 
@@ -505,5 +505,5 @@ def _neutralize(match: re.Match[str]) -> str:
         return f"<code>{found}</code>"
     if match["linking"]:
         return f"<span>{found}</span>"
-    # Markdown and HTML both read a character reference as text; only Markdown understands a backslash.
+    # Markdown and HTML both show a character reference as text. A backslash works only in Markdown.
     return f"&#{ord(found)};"

@@ -1,6 +1,6 @@
-"""The report as one HTML file. It needs no network and no script, and its content policy forbids both.
+"""The report as one HTML file. It needs no network and no script. Its content policy forbids both.
 
-Untrusted text cannot become markup, because `fill` escapes each value that it has not made itself.
+Untrusted text cannot become markup, because `fill` escapes each value, except markup that `fill` has made.
 """
 
 from base64 import b64encode
@@ -32,7 +32,7 @@ _DEEPEST = 16  # the most levels that are indented: nobody reads deeper
 _MOST_CHANGES = 2_000
 _MOST_ITEMS = 60  # the most entries of a list or table; the rest is only counted
 
-_MOST_UNFOLDED = 12  # the most pressing tasks are unfolded, but no more than this, because the tree must stay in sight
+_MOST_UNFOLDED = 12  # at most so many of the pressing tasks are unfolded, so that the tree stays in sight
 
 _COLORS = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _SECTION = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
@@ -47,7 +47,7 @@ _ROW = (
 
 
 class Html(str):
-    """Trusted markup. Only `fill` makes it, or code that contains no untrusted text."""
+    """Trusted markup. It is made by `fill`, or by code that uses no untrusted text."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ def html(account: Account) -> str:
 
 
 def text(untrusted: str, limit: int = 400) -> Html:
-    """Return untrusted text on one line. `<bdi>` keeps it from changing the direction of the text beside it."""
+    """Return untrusted text on one line. `<bdi>` keeps right-to-left text from changing its surroundings."""
     return fill("<bdi>$text</bdi>", text=clean(untrusted, limit))
 
 
@@ -141,7 +141,6 @@ def _sections(account: Account) -> list[Html]:
 
 
 def _task_rows(account: Account, numbers: Mapping[str, str]) -> Html:
-    """Return a row for each task. A row unfolds to the details of its task."""
     pressing = {task.task_id for task, _ in account.attention[:_MOST_UNFOLDED]}
     rows = []
     for line in account.rows:
@@ -164,7 +163,7 @@ def _task_rows(account: Account, numbers: Mapping[str, str]) -> Html:
 
 
 def _task_details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
-    """Yield the id and the facts of a task, then its attempts with the newest first, then its tables."""
+    """Yield the id and the facts of a task, then its attempts (the newest first), then its tables."""
     yield _value_html("code", line.task.task_id, {})
     yield _fact_list(task_facts(line), numbers)
     for attempt, shown, ran in reversed(line.attempts):
@@ -191,7 +190,7 @@ def _fact_list(facts: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
 
 
 def _table_html(table: Table, numbers: Mapping[str, str], *, most: int = _MOST_ITEMS) -> Html:
-    """Return a table of at most `most` rows: the newest state changes, or the first rows of any other table."""
+    """Return a table of at most `most` rows: the first rows, but of state changes the newest rows."""
     rows = []
     for row in table.rows[-most:] if "when (UTC)" in table.columns else table.rows[:most]:
         cells = [
@@ -226,7 +225,6 @@ def _value_html(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
 
 
 def _time_html(at: float | None) -> Html:
-    """Return a time for humans, and its ISO form for programs."""
     return fill('<time datetime="$iso">$utc</time>', iso=iso(at), utc=utc(at))
 
 

@@ -1,6 +1,6 @@
-"""Answers the hooks of Claude Code about a child that is about to stop or has returned to its parent.
+"""Answers the hooks of Claude Code for a child that is about to stop, or that has returned to its parent.
 
-The module `held` handles a child that failed or breaks its contract. It is apart because it is slow to load.
+The module `held` handles a child that failed or breaks its contract. That module is separate because it loads slowly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LAUNCHED = "async_launched"
 
 
 def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnswer:
-    """Return the answer to a hook of a child that is about to stop, or of a parent whose child has just returned.
+    """Return the answer to the hook of a child that is about to stop, or of a parent whose child has just returned.
     May block for a few seconds more than `hook_wait`."""
     stops, child = call.event == "SubagentStop", child_of(call)
     if not child:
@@ -57,10 +57,10 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
 
 
 class Child(NamedTuple):
-    """A child agent. Its `task_id` is that of the packet in its prompt, or the id of the agent. Texts are untrusted.
+    """A child agent. Its `task_id` is from the packet in its prompt, or else it is the agent's id. Texts are untrusted.
 
-    `attempt` is the execution that has just ended. `digests` are those of the return, with and without blanks around
-    it: a decision may name any of them. They are (None,) if there is no return. `began` is in epoch seconds.
+    `attempt` is the execution that has just ended. `digests` are the digests of the return, with and without a line
+    feed at its end, or (None,) without a return. A decision may name any digest. `began` is in epoch seconds.
     """
 
     task_id: str
@@ -75,10 +75,10 @@ class Child(NamedTuple):
         return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
 
     def with_written_return(self, workspace: Path, settings: Settings) -> Child:
-        """Return the child with the return that it wrote to a file, if any, in place of its last message.
+        """If the child wrote a return to a file, use that return instead of the child's last message.
 
-        If it is unknown when the child began, the file may be of an earlier attempt. Then the last message counts if it
-        is a return. Session stores are not read, because they may be large.
+        If it is unknown when the child began, the file may be of an earlier attempt. Then a return in the last message
+        is used, not the file. Session stores are not read, because they may be large.
         """
         if not self.attempt.packet:
             return self
@@ -97,7 +97,7 @@ class Child(NamedTuple):
 
 
 def child_of(call: HookCall) -> Child | None:
-    """Return the child that stops or has returned. Return None if there is none, or if it was only launched.
+    """Return the child that stops or has returned. Return None without a child, or if the child was only launched.
     May block for a second until the transcript can be read."""
     if call.event == "SubagentStop":
         transcript = _read_transcript(call.agent_transcript)

@@ -1,7 +1,7 @@
-"""Holds a child that failed or breaks its contract until the operator has decided, but not for ever.
+"""Keeps a failed child, or a child with a broken return, from ending until the operator decides. The wait is limited.
 
-Its parent learns the decision, or that it has to wait for one. Texts for the terminal are one safe line. Texts for a
-language model keep their lines.
+The child's parent is told the decision, or is told to wait for the decision. Texts for the terminal are one safe line.
+Texts for a language model keep their lines.
 """
 
 from contextlib import suppress
@@ -28,7 +28,7 @@ from agentwatch.text import clean, clean_lines, quote_text
 READER = "hook-claude"
 MOST = 8  # after a child was sent back so often in a row, Claude Code lets it go in any case
 
-# Short, because the child may read this several times, and each word costs.
+# Keep this short. The child may read it several times, and each word costs.
 HOLD = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
 
 _MEND = "its return format"
@@ -40,7 +40,7 @@ _END = "Then end with a return that keeps the return-format contract, and nothin
 
 
 class _Case(NamedTuple):
-    """One call of the hook about a child. `sent_back` lists the latest calls that sent it back, newest first."""
+    """One call of the hook about a child. `sent_back` has the last calls that made the child go on, newest first."""
 
     call: HookCall
     child: Child
@@ -49,10 +49,10 @@ class _Case(NamedTuple):
     workspace: Path
 
     def find_decision(self, seconds: float) -> tuple[LookupResult, str]:
-        """Wait for the decision about exactly this return. Return it, and the reason if no decision can be read.
+        """Wait for the decision about the child's return. Return the decision, and the reason if it cannot be read.
 
-        A decision about a return for which the child was held counts as well, because the child was told to change
-        nothing. A decision that the child has already carried out does not count, even for an equal return.
+        A decision about an earlier return of a held child is valid, too, because the child was told to change nothing.
+        A decision that the child has already carried out is ignored.
         """
         child = self.child
         before = entries_of(self.workspace, child.session_id, child.agent_id)
@@ -70,7 +70,7 @@ class _Case(NamedTuple):
 
     def conclude(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
         """Record in the journal what happens to the child, and return the answer of the hook.
-        A `reason` makes the child continue, and the child reads it. `why` is for the human, and may be ""."""
+        If `reason` is not "", the child continues and reads the reason. `why` is for the human, and may be ""."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         add_entry(self.workspace, JournalEntry(*about, did, kind, why, decision_id, child.digests))
@@ -83,7 +83,7 @@ class _Case(NamedTuple):
 def hold_child(
     call: HookCall, child: Child, sent_back: list[JournalEntry], workspace: Path, settings: Settings
 ) -> HookAnswer:
-    """Return the answer to a child that stops. `sent_back` lists the latest calls that sent the child back.
+    """Return the answer to a child that stops. `sent_back` has the last calls that made the child go on.
     May block for `hook_wait` seconds."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     if sent_back and sent_back[0].decision_id:
@@ -118,7 +118,7 @@ def hold_child(
 
 
 def tell_parent(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
-    """Return the answer to the parent of a child in a bad state. The parent reads it together with the return."""
+    """Return the answer to the parent of a child in a bad state. The parent reads it after the child's return."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, workspace), child.state(settings)
     found, trouble = case.find_decision(0.0)
@@ -133,7 +133,7 @@ def tell_parent(call: HookCall, child: Child, workspace: Path, settings: Setting
 
 
 def _carry_out_decision(case: _Case, found: LookupResult, record: Record) -> HookAnswer | None:
-    """Return the answer by which the child carries out a decision. Return None if the child has done so before."""
+    """Return the hook's answer for a decision. Return None if the child has already carried out the decision."""
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
@@ -152,11 +152,11 @@ def _carry_out_decision(case: _Case, found: LookupResult, record: Record) -> Hoo
     return case.conclude(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 
 
-# Words to models
+# Texts for language models
 
 
 def continue_words(record: Record, handoff_path: str | None) -> str:
-    """Return words to the child: make another attempt, or go on with the operator's answers."""
+    """Return the text that tells the child to make another attempt, or to go on with the operator's answers."""
     lines = [f"The operator has decided about your attempt {record.attempt} of {quote_text(record.task_id)}."]
     if record.action is Action.RESPOND:
         lines.append("These are the operator's answers; go on with them:")
@@ -175,7 +175,7 @@ def continue_words(record: Record, handoff_path: str | None) -> str:
 
 
 def correction_words(child: Child) -> str:
-    """Return words to the child: mend your return, which breaks its contract."""
+    """Return the text that tells the child to mend its return, which breaks its contract."""
     returned = child.attempt.returned
     if not returned:
         lines = [
@@ -197,7 +197,7 @@ def correction_words(child: Child) -> str:
 
 
 def decision_words(record: Record, handoff_path: str | None, workspace: Path) -> str:
-    """Return words to the parent: the operator's decision about its child, and how to carry it out."""
+    """Return the text that tells the parent the operator's decision about its child, and how to carry it out."""
     claim = command_line([*launch_words(), "claim", record.decision_id, str(workspace)])
     return _join_lines(
         f"agentwatch: the operator has decided about {quote_text(record.task_id)}, attempt {record.attempt}:"
@@ -211,7 +211,7 @@ def decision_words(record: Record, handoff_path: str | None, workspace: Path) ->
 
 
 def waiting_words(task_id: str, state: str, workspace: Path) -> str:
-    """Return words to the parent: wait for the operator's decision about your child."""
+    """Return the text that tells the parent to wait for the operator's decision about its child."""
     try:
         wait = command_line([*launch_words(), "wait", "--", task_id, str(workspace)])
     except ValueError:
@@ -228,6 +228,6 @@ def _note_lines(record: Record) -> list[str]:
 
 
 def _join_lines(*lines: str) -> str:
-    """Return the lines as one safe text, because the program also shows the text to a human."""
+    """Join lines to a safe text. The text must be safe because the program also shows it to a human."""
     kept, cut = clean_lines("\n".join(lines))
     return "\n".join(kept + ([f"({cut})"] if cut else []))

@@ -1,4 +1,4 @@
-"""Keeps a journal of the calls of hooks, `hooks.jsonl`, by which a hook knows how often a child was sent back."""
+"""Keeps a journal of hook calls, `hooks.jsonl`. A hook reads in it how often a child was sent back."""
 
 import json
 import os
@@ -24,8 +24,8 @@ UNANSWERED = "not answered"
 
 
 class JournalEntry(NamedTuple):
-    """One call of a hook. `did` is what happened to the child, one of the constants above. `why` is for people.
-    `kind` says why the child was sent back, or which tool asked. `digests` are those of the child's return."""
+    """One call of a hook. `did` says what happened to the child, such as SENT_BACK. `why` is for people.
+    `kind` says why the child was sent back, or which tool asked. `digests` are the digests of the child's return."""
 
     event: str
     session_id: str
@@ -54,7 +54,7 @@ def add_entry(workspace: Path, entry: JournalEntry) -> None:
 
 def add_unanswered(workspace: Path, event: str, session_id: str, kind: str, why: str) -> None:
     """Record why an answer of the operator did not get through."""
-    # The entry has no agent id, so that it does not interrupt the row of calls that sent an agent back.
+    # The agent id is empty, so `latest_sent_back` skips this entry.
     add_entry(workspace, JournalEntry(event, session_id, "", session_id, UNANSWERED, kind, why))
 
 
@@ -70,7 +70,7 @@ def entries_of(workspace: Path, session_id: str, agent_id: str) -> list[JournalE
 
 
 def latest_sent_back(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
-    """Return the latest calls about an agent, as far as each one sent it back, the newest first."""
+    """Return the unbroken row of the last calls that sent an agent back, the newest first."""
     return list(takewhile(lambda entry: entry.did == SENT_BACK, entries_of(workspace, session_id, agent_id)))
 
 

@@ -1,15 +1,15 @@
-// agentwatch's plugin of OpenCode and Kilo. Whatever the program asks its user (a permission, a question) is given to
-// one process of agentwatch, which offers it to the operator; what the operator answers there is given to the program,
-// once, for that very request. It allows nothing by itself, and nothing for longer than once. See `agentwatch help answers`.
+// agentwatch's plugin for OpenCode and Kilo. For each request of the program (a permission or a question) it starts a
+// process of agentwatch. The process offers the request to the operator. The plugin passes the operator's answer to the
+// program, for this one request. It allows nothing by itself, and nothing twice. See `agentwatch help answers`.
 import { spawn } from "node:child_process"
 import { basename } from "node:path"
 
-const MOST = 16 // processes at once; the other requests wait for one to end
-const LONGEST = 1 << 20 // characters of an answer
+const MOST = 16 // processes at the same time; further requests wait until a process ends
+const LONGEST = 1 << 20 // the most characters of an answer
 
 export default async ({ client, directory }, options) => {
   const program = basename(process.execPath).startsWith("kilo") ? "kilo" : "opencode"
-  const open = new Map() // by id: what the program waits for, oldest first
+  const open = new Map() // the requests for which the program waits, by id, the oldest first
   let isOver = false
 
   const tell = (one, what) => {
@@ -46,7 +46,7 @@ export default async ({ client, directory }, options) => {
   const start = (one) => {
     const again = () => {
       if (open.get(one.asked.id) !== one || one.child !== child) return
-      // It was killed, or the program did not take its answer: the request stays open, and is offered anew.
+      // The process was killed, or the program refused its answer. The request is still open, so offer it again.
       const pause = 1000 * Math.min(60, 2 ** one.tries++)
       Object.assign(one, { child: undefined, isTold: false, due: Date.now() + pause })
       setTimeout(() => quietly(fill), pause + 10).unref?.()
@@ -78,15 +78,15 @@ export default async ({ client, directory }, options) => {
       one.isTold = true
     })
   }
-  // The arguments of the call, as the program keeps them: what it asks does not always say what would be done.
+  // Returns the arguments of the call. A request does not always say what the call would do.
   const callOf = async ({ sessionID, tool, permission, patterns, metadata }) => {
     const isBare = permission && !Object.keys(metadata ?? {}).length && patterns?.every((one) => one === "*")
     for (let look = 0; look < 10; look++) {
       const { data } = await client._client.get({ url: `/session/${sessionID}/message/${tool.messageID}` })
       const { state, tool: name } = data.parts.find((part) => part.callID === tool.callID) ?? {}
-      // A tool that calls others asks for them with its own call: what they are given is not in there.
+      // If a tool calls other tools, this call does not have the arguments of the other tools.
       if (state?.status === "running") return isBare && name !== permission ? undefined : state.input
-      // It asks a moment before it writes down that it does.
+      // The program stores a running call a moment after it has sent the request.
       await new Promise((done) => setTimeout(done, 100))
     }
   }
@@ -94,15 +94,15 @@ export default async ({ client, directory }, options) => {
   const answer = async (one, line) => {
     const { id } = one.asked
     const [url, body] = reply(one, JSON.parse(line))
-    // Its list fails as a whole as long as one request in it cannot be written as JSON: then what it told counts.
+    // The list fails as a whole if one request cannot be written as JSON. Then use the request from the event.
     const { data } = await client._client.get({ url: `/${one.kind}` })
     const now = Array.isArray(data) ? data.find((each) => each.id === id) : one.asked
     if (open.get(id) !== one) return
     if (!now) return end(id, "elsewhere")
-    // What the event did not say, as Kilo's `blocking: null`, does not count.
+    // Compare only the fields of the event. The list may have more, such as Kilo's `blocking: null`.
     const isSame = ([key, value]) => JSON.stringify(now[key]) === JSON.stringify(value)
     if (!Object.entries(one.asked).every(isSame)) throw new Error("it is another one")
-    one.isReplied = true // the event of our own reply comes before the program's word that it was taken
+    one.isReplied = true // the event about our own reply comes before the response to the reply
     const headers = { "Content-Type": "application/json" }
     const post = client._client.post({ url: `/${one.kind}/${id}/${url}`, body, headers })
     const { response } = await post
@@ -130,12 +130,12 @@ export default async ({ client, directory }, options) => {
     else if (what === "replied" || what === "rejected") {
       if (!open.get(told.requestID)?.isReplied) end(told.requestID, "elsewhere")
     } else if (type === "session.idle") {
-      // Nobody answered: the user stopped it.
+      // The user stopped the session, so nobody has answered.
       for (const one of [...open.values()]) if (one.asked.sessionID === told.sessionID) end(one.asked.id, "gone")
     }
   }
   const quietly = (work) => {
-    // What goes wrong here is nothing to the program: its own prompt is there all the time.
+    // An error here must not disturb the program. Its own prompt is there all the time.
     try {
       work()
     } catch {}
@@ -145,7 +145,7 @@ export default async ({ client, directory }, options) => {
     const { data } = await client._client.get({ url: `/${kind}` })
     if (!isOver && Array.isArray(data)) data.forEach((asked) => ask(kind, asked))
   }
-  // What it waits for already; it cannot be asked before it has loaded its plugins.
+  // Ask for the requests that are already open, after the program has loaded its plugins.
   for (const kind of ["permission", "question"]) setTimeout(() => pending(kind).catch(() => {}), 1000).unref?.()
   return {
     event: async ({ event }) => quietly(() => heard(event)),

@@ -3,9 +3,9 @@
 On any failure nothing is printed, so that the program shows its own prompt. An answer is made only from the input of
 this process and the signed decision, never from a file that somebody else could write.
 
-The plugin (`opencode.js`) sends lines of JSON: first a request, then its result. It reads one line with the operator's
-answer, passes the answer to the program, and reports whether the program accepted it. The program shows its own prompt
-meanwhile, except for a request of a grandchild.
+The plugin (`opencode.js`) and this process exchange lines of JSON. The plugin sends a request, reads the operator's
+answer, passes the answer to the program, and reports whether the program accepted it. While the plugin waits, the
+program shows its own prompt, except for a request of a grandchild.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _STARTED_AS = "CLAUDE_CODE_ENTRYPOINT"
 _TERMINAL = "cli"  # a session that was started this way shows its prompt while a hook holds the request
 
-_HEAD = 8 * 1024 * 1024  # the call of a request is looked for in so many last bytes of the transcript
+_HEAD = 8 * 1024 * 1024  # only so many bytes at the end of a transcript are searched for the call of a request
 
 PLAN = "ExitPlanMode"
 _QUESTION = "AskUserQuestion"
@@ -83,8 +83,8 @@ _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 def answer_request(call: HookCall, workspace: Path, settings: Settings) -> None:
     """Wait for the operator's answer to a permission or a question, and print it. Without an answer print nothing.
 
-    A plan can be approved only in its terminal. If the program shows its own prompt meanwhile, the request is held as
-    long as the program allows. Any other request is held for `hook_prompt` seconds.
+    A plan can be approved only in its terminal. If the program shows its own prompt at the same time, the request is
+    held as long as the program allows. Any other request is held for `hook_prompt` seconds.
     """
     at = time.time()
     is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
@@ -129,7 +129,7 @@ def _hold_request(call: HookCall, workspace: Path, asked: AskedCall, offer: Offe
 
 def _print_answer(answer: dict[str, object]) -> bool:
     """Print an answer. Return whether the program has received all of it."""
-    # In ASCII: all other characters are escapes.
+    # JSON in ASCII, in which all other characters are escaped.
     data = (json.dumps(answer) + "\n").encode("ascii")
     try:
         while data:
@@ -143,7 +143,7 @@ def _print_answer(answer: dict[str, object]) -> bool:
 
 
 def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None) -> Request:
-    """Return the request for a call, with a random nonce of this process. Raise ValueError."""
+    """Return the request for a call, with a random nonce. Raise ValueError if the call cannot be written as JSON."""
     tool, given, why_not = call.tool or "", call.given, ""
     is_question = tool == _QUESTION
     queries = _read_questions(given) if is_question else ()
@@ -196,7 +196,7 @@ def hook_output(call: HookCall, action: Action, params: Params, note: str) -> di
 
 def grantable_rules(call: HookCall) -> dict[str, dict[str, str]]:
     """Return the rules that the operator may grant for the rest of the session, by the names that the screen shows.
-    They are the rules that the program suggests, and the exact command. The values are in the program's format."""
+    The program suggests some rules. The exact command is another rule. The values are in the program's format."""
     # A rule without content allows all calls of a tool. Offer it only for an MCP tool, which does one thing.
     found = {
         name: rule
@@ -224,7 +224,7 @@ def _suggested_rules(call: HookCall) -> dict[str, dict[str, str]]:
 
 
 def _read_questions(given: Fields) -> tuple[Query, ...]:
-    """Return the questions, or () if they are unclear. Labels with a comma allow only one choice."""
+    """Return the questions, or () if they are unclear. If a label has a comma, only one choice is allowed."""
     return tuple(
         one._replace(several=False) if any(_JOINED in option.label for option in one.options) else one
         for one in read_queries(given, several="multiSelect")
@@ -232,7 +232,7 @@ def _read_questions(given: Fields) -> tuple[Query, ...]:
 
 
 def _answers_by_question(given: Fields, params: Params) -> dict[str, str] | None:
-    """Return the answers by question. Return {} if an answer is missing, None if one has no question."""
+    """Return the answers by question, or {} if an answer is missing. Return None if an answer fits no question."""
     chosen: dict[str | None, list[str]] = {query.question: [] for query in _read_questions(given)}
     for one in params.answers:
         if one.question not in chosen:
@@ -256,9 +256,9 @@ def _show_call(tool: str, given: Fields) -> tuple[str, tuple[CallArgument, ...]]
 
 
 class AskedCall:
-    """The call of a request in its agent's transcript: finds the id of the call, and whether it was answered.
+    """Finds the call of a request in the agent's transcript: the id of the call, and whether the call was answered.
 
-    `since` is when the request came, in epoch seconds. Earlier results belong to earlier, equal calls.
+    The request came at `since` (epoch seconds). An earlier result belongs to an earlier, equal call.
     """
 
     def __init__(self, call: HookCall, since: float):
@@ -273,7 +273,7 @@ class AskedCall:
         self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_read_record)
 
     def is_answered(self) -> bool:
-        """Read the new lines of the transcript. Return whether the call has a result, so that it was answered."""
+        """Read the new lines of the transcript. Tell whether the call was answered: then it has a result."""
         asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
             for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
@@ -287,7 +287,7 @@ class AskedCall:
 
 
 def _read_record(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line, or None. Unlike other readers it loads no slow module."""
+    """Return the JSON object in a line, or None. This reader loads no slow module."""
     return dict(object_in(line.decode("utf-8", "replace"))) or None
 
 
@@ -302,7 +302,7 @@ def has_reader() -> bool:
 
 
 def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
-    """Read a request from the plugin, and offer it to the operator until it has ended. Return the exit code, 0."""
+    """Read a request from the plugin, and offer it to the operator until the request has ended. Return exit code 0."""
     plugin = _Plugin(descriptor, out or sys.stdout)
     message = plugin.read()
     while message and not plugin.has_ended:
@@ -340,7 +340,7 @@ def _hold_for_plugin(message: Fields, holder: Holder, offer: Offer, plugin: _Plu
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
             return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
-            # A denial would now end more requests than the screen shows, so offer the request anew.
+            # A denial would now end more requests than the screen says, so offer the request anew.
             return {**message, "others": line["others"], "nonce": f"{text(message, 'nonce')}+"}
         if record := holder.take_answer(offer):
             with suppress(OSError):  # the plugin may be gone
@@ -350,13 +350,13 @@ def _hold_for_plugin(message: Fields, holder: Holder, offer: Offer, plugin: _Plu
                     stage = _ENDS.get(str(plugin.read().get("result")))
                 if stage is RequestStage.DELIVERED:
                     holder.record_delivered(record)
-                # If the program ended without a result, nobody knows whether the answer counted.
+                # If the program ended without a result, nobody knows whether it accepted the answer.
                 offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
             return {}
 
 
 def _plugin_reply(record: Record, request: Request) -> Fields:
-    """Return the message to the plugin for a decision. It allows a call only once."""
+    """Return the message that tells the plugin a decision. The message allows a call only once."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -409,12 +409,12 @@ def read_plugin_request(message: Fields, workspace: Path) -> Request:
 
 
 def _show_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[CallArgument, ...]]:
-    """Return the command, patch or path of a request, "" if unknown, and the other arguments of its call."""
+    """Return the command, patch or path of a call ("" if unknown), and the other arguments of the call."""
     metadata = nested(asked, "metadata")
     if metadata.keys() == {"mcpInput"}:
         return read(nested(metadata, "mcpInput"))
     patterns = [one for one in _texts_in(asked, "patterns") if one != "*"]
-    # Usually the arguments of the program and of the model are equal. List those of the model only if they differ.
+    # Usually the arguments of the program and of the model are equal. Add the model's arguments that differ.
     differing = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **differing}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
@@ -437,7 +437,7 @@ def _texts_in(fields: Fields, key: str) -> list[str]:
 
 
 def _find_watched(message: Fields) -> Path:
-    """Return the program's directory or the nearest parent that a screen shows. If none is shown, return the former."""
+    """Return the program's directory. If only a parent of it is shown on a screen, return that parent."""
     begun = Path("/", text(message, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 
