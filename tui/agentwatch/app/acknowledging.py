@@ -1,4 +1,4 @@
-"""The commands that acknowledge or snooze tasks, or undo this. They decide nothing and tell agents nothing."""
+"""The commands to acknowledge tasks, to snooze tasks and to undo this. They record no decision and reach no agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ from agentwatch.view.words import name_of, plural
 
 _WIDTH = 72
 _NAME_LENGTH = 40
-_MORNING_HOUR = 9  # the hour of "tomorrow", on the operator's clock
+_MORNING_HOUR = 9  # the hour (local time) at which "snooze until tomorrow" ends
 
 
 class ChoiceScreen(ModalScreen[int | None]):
-    """A small question with a few answers. Its result is the number of the chosen answer, or None.
+    """A small dialog with a few answers. Its result is the number of the chosen answer, or None.
 
-    All texts must be safe to show.
+    Title, answers and note must be cleaned text.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", show=False)]
@@ -66,14 +66,14 @@ class ChoiceScreen(ModalScreen[int | None]):
         self.action_leave(event.option_index)
 
     def action_leave(self, number: int | None = None) -> None:
-        # If a key and a click come at the same time, Textual would also dismiss the screen below.
+        # A key and a click may come together. For the second of the two, Textual would close the screen below.
         if self.is_active:
             self.dismiss(number)
 
 
 async def acknowledge_snooze_or_undo(app: AgentwatchApp, how: str) -> None:
-    """Run the command `how`: "acknowledge", "snooze" or "undo". The first two open a question. Returns once the
-    question is open, so that the question gets the next key."""
+    """Run the command `how`: "acknowledge", "snooze" or "undo". The first two open a dialog. This function returns
+    once the dialog is open, so that the dialog gets the next key."""
     task = app.monitor.tree.tasks.get(app.task_id or "")
     if how == "undo":
         await _warn_if_refused(app, _undo_latest(app))
@@ -95,7 +95,7 @@ async def _warn_if_refused(app: AgentwatchApp, command: Awaitable[None]) -> None
 
 
 async def _ask_choice(app: AgentwatchApp, screen: ChoiceScreen, on_choice: Callable[[int], Awaitable[None]]) -> None:
-    """Open a question, and later call `on_choice` with the number of the chosen answer."""
+    """Open a dialog. If the operator chooses an answer, call `on_choice` with the answer's number."""
 
     async def handle_choice(chosen: int | None) -> None:
         if chosen is not None:
@@ -105,8 +105,8 @@ async def _ask_choice(app: AgentwatchApp, screen: ChoiceScreen, on_choice: Calla
 
 
 async def _offer_acknowledging(app: AgentwatchApp, task: Task | None) -> None:
-    """Ask whether to acknowledge the tasks that the filter finds, the selected task with all tasks below it, or the
-    tasks below the selected heading."""
+    """Let the operator choose which tasks to acknowledge: those that the filter finds, the selected task with all
+    tasks below it, or all tasks of the selected group."""
     now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
     if app.screen is main and main.active_query:
@@ -120,7 +120,7 @@ async def _offer_acknowledging(app: AgentwatchApp, task: Task | None) -> None:
         named[f"all of {group.value}"] = (one for one, _ in tree.preorder(tops))
     offers: dict[str, dict[str, str]] = {}
     for name, tasks in named.items():
-        # Only tasks that ask something or are new can be acknowledged.
+        # Only tasks that have a question or are new can be acknowledged.
         pending = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
         if pending:
             offers[f"{name}: {plural(len(pending), 'task')}"] = {task.task_id: mark_of(task) for task in pending}
@@ -162,12 +162,12 @@ async def _undo_latest(app: AgentwatchApp) -> None:
             (last, shelf) for shelf in app.monitor.all_acknowledgements if (last := shelf.find_last()) is not None
         ]
         newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
-        # One command may have acknowledged tasks of several workspaces, each with a shelf of its own.
+        # One command may have acknowledged tasks of several workspaces. Each workspace has its own `Acknowledgements`.
         shelves = [shelf for last, shelf in latest if newest and last.name == newest.name]
         return sum(len(record.tasks) for shelf in shelves if (record := shelf.undo()) is not None)
 
     count = await asyncio.to_thread(undo_on_shelves)
-    # Older notifications say that Z undoes the command. This is no longer true.
+    # Remove notifications that offer to undo the command with Z, because it is undone now.
     app.clear_notifications()
     app.notify_unless_reading(f"Undone: {plural(count, 'task')} as before." if count else "There is nothing to undo.")
 
@@ -175,7 +175,7 @@ async def _undo_latest(app: AgentwatchApp) -> None:
 async def _record_marks(
     app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
 ) -> None:
-    """Call `record` for each workspace's shelf, with the marks of its tasks by their ids. Raises AcknowledgeError."""
+    """Call `record` once for each workspace, with the marks (versions) of its tasks. Raises AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
         monitor, own_id = app.monitor.resolve_task(task_id)

@@ -1,4 +1,4 @@
-"""The table of the screen's actions, from which bindings, footer, help, palette and manual are made."""
+"""The table of all actions that have keys. Key bindings, footer, help, palette and manual are made from this table."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from agentwatch.text import quote_text
 class Home(StrEnum):
     """The part of the program that binds an action's keys: the app, a screen, or a widget.
 
-    REPLAY is the app of a recording. Its keys go before those of the tree.
+    REPLAY is the app that plays a recording. Its keys take precedence over the keys of the tree.
     """
 
     APP = "app"
@@ -33,7 +33,7 @@ class Home(StrEnum):
 
 
 class Place(StrEnum):
-    """A place on the screen that can have the focus. The footer lists the keys of the place."""
+    """A part of the screen that can have the focus. The footer then lists the keys of this part."""
 
     TREE = "tree"
     DETAILS = "details"
@@ -47,10 +47,11 @@ class Place(StrEnum):
 class ActionSpec(NamedTuple):
     """One action of the screen, with its keys.
 
-    `keys` are Textual's key names. `action` is the Textual action; `{}` in it stands for the number of the key, from 0
-    on. `footer` lists the places whose footer shows `words`. Words behind a semicolon are for the tree's footer.
-    With the `flag` "acts", the action needs the workspace or its agents, so a replay lacks the action. With "first",
-    the keys go before those of the focused widget. So do all keys of a dialog or a replay that are not "late".
+    `keys` are Textual's key names. `action` is Textual's action string. It may contain `{}` for the number of the
+    pressed key, from 0 on. `footer` has the places whose footer shows `words`. If `words` has a semicolon, the tree's
+    footer shows the part after it. The `flag` "acts" is for an action that needs the workspace or its agents, so that
+    a replay does not have the action. With the flag "first", the keys take precedence over the keys of the focused
+    widget. In a dialog or a replay, all keys do so, except with the flag "late".
     """
 
     id: str
@@ -68,7 +69,7 @@ class ActionSpec(NamedTuple):
 
     @property
     def is_numbered(self) -> bool:
-        """Whether the action gets the number of the key."""
+        """Whether the action takes the number of the pressed key."""
         return "{}" in self.action
 
     @property
@@ -78,7 +79,7 @@ class ActionSpec(NamedTuple):
 
     @property
     def has_priority(self) -> bool:
-        """Whether the action's keys go before those of the focused widget."""
+        """Whether the action's keys take precedence over the keys of the focused widget."""
         return self.flag == "first" or (self.homes[0] in (Home.DECIDE, Home.REPLAY) and self.flag != "late")
 
     @property
@@ -102,8 +103,8 @@ def key_label(key: str) -> str:
     return _KEY_LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-# Columns: id, keys, action, words, flag, homes, footer. `selected` stands for all places with a selected task. Footers
-# have this order, and a narrow footer drops the last actions.
+# Columns: id, keys, action, words, flag, homes, footer. `selected` stands for all places that have a selected task.
+# A footer lists its actions in the order of these rows. A narrow footer leaves out the last actions.
 _ROWS = """
 filter.done       | enter       | done               | keep        |       | filter   | filter
 filter.drop       | escape      | drop               | clear       |       | filter   | filter
@@ -321,7 +322,7 @@ help              List the keys. The left and right arrow keys lead through the 
 palette           Find any command or theme by its name.
 quit              Leave agentwatch. Everything that runs goes on.
 suspend           Go to the shell. `fg` comes back and reads the changes. While you edit a document, undo instead."""
-HELP: dict[str, dict[str, str]] = {}  # by heading of the help screen and action id: the sentence
+HELP: dict[str, dict[str, str]] = {}  # the sentence for each action, by help heading and action id
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
@@ -334,7 +335,7 @@ def action_name(action: str) -> str:
 
 
 def bindings(home: Home) -> list[BindingType]:
-    """Return the bindings of one home. The operator's settings change the keys of a binding by its id."""
+    """Return the key bindings of a home (app, screen or widget). Settings change the keys of a binding by its id."""
     return [
         Binding(keys, one.action.format(number), one.words, show=False, priority=one.has_priority, id=name)
         for one in COMMANDS.values()
@@ -344,7 +345,7 @@ def bindings(home: Home) -> list[BindingType]:
 
 
 def _keymap_of(command: ActionSpec) -> dict[str, str]:
-    """Return the keys of a command's bindings, by binding id."""
+    """Return the keys of a command by binding id. A numbered command has one binding for each key."""
     if command.is_numbered:
         return {f"{command.id}.{number}": key for number, key in enumerate(command.keys)}
     return {command.id: ",".join(command.keys)}
@@ -357,7 +358,7 @@ def commands_of(app: object) -> Mapping[str, ActionSpec]:
 
 # The operator's own keys
 
-# These actions always keep these keys: the key that records a decision, and the keys that leave.
+# The settings cannot remove these keys: the key that records a decision, and the keys that leave.
 RESERVED_KEYS = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 _KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
@@ -366,8 +367,8 @@ _KEY = re.compile(
 
 
 def apply_user_keys(wanted_keys: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, ActionSpec], list[str]]:
-    """Return all actions with the operator's keys, and a sentence for each setting that is refused. `wanted_keys` are
-    pairs of action id and keys. A refused action keeps its default keys."""
+    """Return all actions with the operator's keys, and a sentence for each refused setting. `wanted_keys` are pairs of
+    action id and keys. If a setting is refused, its action keeps the default keys."""
     commands, faults = dict(COMMANDS), list[str]()
     for name, words in wanted_keys:
         spec, keys, fault = COMMANDS.get(name), [parse_key(word) for word in words], ""
@@ -395,7 +396,7 @@ def apply_user_keys(wanted_keys: Iterable[tuple[str, Sequence[str]]]) -> tuple[d
 
 
 def _find_key_clash(commands: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
-    """Return the ids of two actions that share a key in one place, and that key. Return None if no keys clash."""
+    """Return the ids of two actions with the same key in one place, and this key. Return None if no keys clash."""
     for one, other in permutations(commands.values(), 2):
         own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
@@ -404,12 +405,12 @@ def _find_key_clash(commands: Mapping[str, ActionSpec]) -> tuple[str, str, str] 
 
 
 def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
-    """Return the keys of all changed bindings by binding id, for `App.set_keymap`."""
+    """Return the keys that the operator has changed, by binding id, for Textual's `App.set_keymap`."""
     changed = (one for name, one in commands.items() if one != COMMANDS[name])
     return {name: keys for one in changed for name, keys in _keymap_of(one).items()}
 
 
 def parse_key(word: str) -> str | None:
-    """Return Textual's name of a key, written as Textual or `key_label` writes it, or None if there is no such key."""
+    """Return Textual's name of a key, or None if there is no such key. Also accepts the labels of `key_label`."""
     key = next((key for key, label in _KEY_LABELS.items() if label == word), word)
     return key if _KEY.fullmatch(key) and key.isprintable() else None

@@ -1,4 +1,4 @@
-"""The app: shows the tasks of one monitor, tells the screens what changed, and runs commands that all screens have."""
+"""The app: shows the tasks of one monitor, tells the screens of changes, and runs commands that all screens share."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_KEY_WAIT = 0.5  # the most seconds that a key waits until a text field has got the keys typed before
-# After a refresh, the app pauses for the time that the refresh took, times `_PAUSE_FACTOR`, within these two limits in
-# seconds. So drawing takes at most a fifth of the time, and keys do not wait for it.
+_KEY_WAIT = 0.5  # the most seconds for which a key waits until a text field has processed earlier keys
+# After each drawing, the app pauses for `_PAUSE_FACTOR` times as long as the drawing took, within two limits (seconds).
+# So drawing takes at most a fifth of the time, and keys need not wait.
 _PAUSE_FACTOR = 4.0
 _SHORTEST_PAUSE = 1 / 30
 _LONGEST_PAUSE = 1 / 4
-_QUIET_SECONDS = 0.3  # the first scan is over if no update came for this long, or after ten times as long
+_QUIET_SECONDS = 0.3  # the first scan is over after so long without updates, or in any case after ten times as long
 
 
 class Opening(NamedTuple):
@@ -63,8 +63,8 @@ class Opening(NamedTuple):
 
 
 def start_opening(opening: Opening) -> Future[Monitor]:
-    """Start a thread that loads the main screen and opens the monitor, and return the future monitor. The thread must
-    not write files: an operator who leaves meanwhile does not wait for the thread."""
+    """Start a thread that loads the main screen and opens the monitor. Return a future for the monitor. The thread must
+    not write files, because the process may end before the thread has ended."""
     monitor: Future[Monitor] = Future()
     monitor.set_running_or_notify_cancel()
 
@@ -113,12 +113,12 @@ class _CommandPalette(CommandPalette):
     ]
 
     def action_page(self, move: str) -> None:
-        # Textual raises KeyError if the list has no room, and has no public action that moves in the list.
+        # Textual raises KeyError if the list has no height. Textual has no public action that moves in the list.
         if self.query_one(OptionList).size.height:
             self._action_command_list(move)
 
     def on_click(self, event: events.Click) -> None:
-        # Textual's own handler raises if the window has shrunk since the click.
+        # Textual's own handler raises an error if the window has shrunk since the click.
         event.prevent_default()
         if event.widget is self:
             self.dismiss()
@@ -129,9 +129,9 @@ class _CommandPalette(CommandPalette):
 
 
 class AgentwatchApp(App[None]):
-    """The app that shows a monitor. Given an `Opening`, the app opens the monitor after the first frame.
+    """The app that shows a monitor. With an `Opening`, the app opens the monitor after the first frame.
 
-    `clock` gives epoch seconds, `steady` seconds of a monotonic clock.
+    `clock` gives epoch seconds. `steady` gives the seconds of a monotonic clock.
     """
 
     TITLE = "agentwatch"
@@ -164,16 +164,16 @@ class AgentwatchApp(App[None]):
         self.set_keymap(textual_keymap(self.commands))
         self.clock, self.steady = clock, steady
         self.when_shown: Callable[[], None] = lambda: None  # called after the first frame
-        # Called when all that existed at the start is read and checked.
+        # Called when everything that existed at the start is read and checked.
         self.when_settled: Callable[[], None] = lambda: None
         self.notifier: Notifier | None = None  # None until there is a monitor
         self.is_settled = False  # whether the first scan of files and sessions is over
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Whether there are changes that are not shown yet, and the ids of the changed tasks.
+        # An event that is set while changes are not shown yet, and the ids of the changed tasks.
         self._has_changes, self._changed_ids = asyncio.Event(), set[str]()
         self._opening: Opening | None = None  # None once the main screen is open
         self._typed_ahead: list[events.Key | events.Paste] = []  # keys and pastes that wait for the main screen
-        self._is_text_key = False  # whether the pressed key is a character that a text field would take
+        self._is_text_key = False  # whether the latest key is a character that a text field would take
         self.failure: Exception | None = None  # the error that kept the monitor from opening and ended the app
         self._faults += self._load_themes()
         if isinstance(monitor, Opening):
@@ -190,8 +190,8 @@ class AgentwatchApp(App[None]):
     # Themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        # A theme may lack variables. Textual's styles for themes of sixteen colours use the two ansi variables without
-        # declaring them.
+        # The defaults are for variables that a theme lacks. Textual's own styles use the two ansi variables without
+        # declaring these variables.
         default = next(theme for theme in theming.shipped_themes() if theme.name == theming.DEFAULT_THEME)
         return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
 
@@ -211,13 +211,13 @@ class AgentwatchApp(App[None]):
             self.stylesheet.set_variables(self.get_css_variables())
         else:
             self.theme = wanted
-        # Textual's own themes lack the colours of our states.
+        # Textual's own themes lack colours for the states of tasks.
         for name in BUILTIN_THEMES.keys() - themes.keys():
             self.unregister_theme(name)
         return failures
 
     def adapt_to_terminal(self) -> None:
-        """Use the theme of sixteen colours if the terminal has no more colours, or the operator wants none. Do
+        """Use the theme of sixteen colours if the terminal has only sixteen, or if the operator wants no colours. Do
         nothing if the settings name a theme."""
         if self.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
             self.theme = theming.SIXTEEN_COLOURS
@@ -225,7 +225,7 @@ class AgentwatchApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
         if self.native_ansi_color:
-            # Textual chose `Monochrome` before the theme was set. It would show the terminal's colours black on black.
+            # Textual chose `Monochrome` before the theme was set. `Monochrome` would show such a theme black on black.
             filters = [NoColor() if isinstance(one, Monochrome) else one for one in filters]
         return [*filters, self._guard]
 
@@ -244,7 +244,7 @@ class AgentwatchApp(App[None]):
         self._loop = asyncio.get_running_loop()
         self.app_resume_signal.subscribe(self, self._handle_resume)
         self.call_after_refresh(self.when_shown)
-        # Start after the first frame, because the first scan takes all the processor.
+        # Start after the first frame, because the first scan keeps the processor busy.
         self.call_after_refresh(self.run_worker, self._watch_monitor, name="watch", exit_on_error=False)
 
     async def _watch_monitor(self) -> None:
@@ -253,7 +253,7 @@ class AgentwatchApp(App[None]):
         if self._opening is not None:
             try:
                 self._use_monitor(await asyncio.wrap_future(start_opening(self._opening)))
-            except Exception as error:  # noqa: BLE001  `terminal.run` raises it after the screen is gone
+            except Exception as error:  # noqa: BLE001  `run_app` raises it when the screen is gone
                 self.failure = error
                 self.exit()
                 return
@@ -278,7 +278,7 @@ class AgentwatchApp(App[None]):
             self.notify(failure, title="Degraded", severity="error", markup=False, timeout=12)
 
     def request_exit(self) -> None:
-        """Ask the app to end soon. Any thread may call this, and more than once."""
+        """Ask the app to end soon. Any thread may call this method, even several times."""
         if self._loop:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.exit)
@@ -291,7 +291,7 @@ class AgentwatchApp(App[None]):
         return not self._has_changes.is_set()
 
     async def _show_changes(self) -> None:
-        """Tell the screens of changes, with pauses between, and find out when the first scan is over."""
+        """Keep telling the screens of changes, with pauses. Also find out when the first scan is over."""
         scan_ends_by, drawing_seconds = math.inf, 0.0
 
         def measure_drawing(started_at: float) -> None:
@@ -315,7 +315,7 @@ class AgentwatchApp(App[None]):
     def _post_changes(self) -> None:
         changed, self._changed_ids = frozenset(self._changed_ids), set()
         self._has_changes.clear()
-        # Skip the opening screen: after a message to a lower screen, Textual repaints all screens above.
+        # Skip the opening screen. After a message to a lower screen, Textual repaints all screens above that screen.
         for screen in self.screen_stack[self.screen_stack.index(self.main) :]:
             screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
@@ -338,8 +338,8 @@ class AgentwatchApp(App[None]):
     # Notifications
 
     def _write_to_terminal(self, sequence: str) -> None:
-        """Send a control sequence to the terminal, after all that was drawn before."""
-        # A private attribute, because Textual has no public method for this.
+        """Send a control sequence to the terminal, after all earlier drawing."""
+        # `_driver` is private, but Textual has no public method for this.
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
@@ -352,7 +352,7 @@ class AgentwatchApp(App[None]):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        # A forwarded event has been here before, when the key was pressed.
+        # Skip forwarded events. They were handled here before, when the key was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
             self._is_text_key = isinstance(event, events.Key) and event.is_printable
             if self.notifier:
@@ -363,8 +363,8 @@ class AgentwatchApp(App[None]):
         await super().on_event(event)
 
     def _keep_typed(self, typed: events.Key | events.Paste) -> None:
-        """Keep a key or paste for the main screen. A quit key leaves at once. After other keys only ctrl+c leaves at
-        once: a letter may be text for a field that those keys open."""
+        """Keep a key or paste for the main screen, but leave at once for a quit key. After other keys, only ctrl+c
+        leaves, because those keys may open a text field, and a letter may be meant for the field."""
         quit_keys = self.commands["quit"].keys
         if isinstance(typed, events.Key) and typed.key in (quit_keys if not self._typed_ahead else quit_keys[-1:]):
             self.exit()
@@ -372,14 +372,14 @@ class AgentwatchApp(App[None]):
             self._typed_ahead.append(typed)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run the binding of a key before the next key is read, so that the next key goes to the screen that this key
-        opens. Textual would send both keys to the focused widget."""
+        """Run the binding of a key before the next key is read. If this key opens a screen, the next key goes to that
+        screen. Textual would send both keys to the focused widget."""
         if await super()._check_bindings(key, priority):
             return True
         if priority and self.focused is not None and self.focused.check_consume_key("a", "a"):
             if self._is_text_key or not isinstance(self.focused, Input):
                 return False
-            # Wait until the field has got the text that was typed before this key.
+            # Wait until the field has processed the text that was typed before this key.
             written = asyncio.Event()
             if self.focused.call_later(written.set):
                 with suppress(TimeoutError):
@@ -402,7 +402,7 @@ class AgentwatchApp(App[None]):
             yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", run_theme)
 
     def has_command(self, command: ActionSpec) -> bool:
-        """Return whether this app has the command. Only the app of a replay has its commands."""
+        """Return whether this app has the command. Only the app of a replay has the commands of a replay."""
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
@@ -414,10 +414,10 @@ class AgentwatchApp(App[None]):
 
     def action_suspend_process(self) -> None:
         """Suspend the process and go to the shell."""
-        # Compare names, because only a dialog with a document loads the code of TextArea.
+        # Compare class names, so that the code of TextArea is loaded only for a dialog that needs it.
         if type(self.focused).__name__ == "TextArea":
             raise SkipAction
-        # A private attribute, because no public one says whether the app can be suspended.
+        # `_driver` is private, but no public attribute tells whether the app can be suspended.
         if not (self._driver is not None and self._driver.can_suspend and suspend_process_group()):
             self.warn("agentwatch cannot be suspended here.")
 
@@ -445,7 +445,7 @@ class AgentwatchApp(App[None]):
 
     @on(InspectClaim)
     def _show_claim(self, event: InspectClaim) -> None:
-        """Show the file of a claim, or the call in the transcript that the claim is about."""
+        """Show the file or the tool call that a claim is about."""
         from agentwatch.app.screens.inspect import make_claim_screen, step_of_claim  # slow to load, like the details
 
         if step := step_of_claim(self.monitor, event):
@@ -478,7 +478,7 @@ class AgentwatchApp(App[None]):
         await self._open_dialogs([task_id] if task_id is not None else [], Action(action), "No task is selected.")
 
     async def action_review(self) -> None:
-        """Open dialogs about the marked tasks, or about all that need the operator, one after another."""
+        """Open dialogs, one after another, about the marked tasks, or else about all tasks that need the operator."""
         task_ids = list(self.main.marked) or self.monitor.tree.queue
         await self._open_dialogs(task_ids, None, "Nobody needs you now, and no task is marked.")
 
@@ -527,13 +527,13 @@ class AgentwatchApp(App[None]):
 
     @work(group="connect", exclusive=True)
     async def action_connect(self) -> None:
-        """Try to reach the unreachable hosts now, not at the next try that is due."""
+        """Try now to reach the unreachable hosts, before the next automatic try."""
         names = await asyncio.to_thread(self.monitor.reconnect)
         shown = f"{', '.join(names[:3])}{f' and {len(names) - 3:,} more' if names[3:] else ''}"
         self.notify(f"Connecting again: {clean(shown, 200)}" if names else "No host is off.", markup=False)
 
     def notify_unless_reading(self, words: str) -> None:
-        """Show why a key did nothing. During the first scan, say instead that agentwatch still reads."""
+        """Show why a key had no effect. During the first scan, say instead that agentwatch is still reading."""
         self.notify(words if self.is_settled else STILL_READING, markup=False)
 
     def warn(self, words: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Which decisions are possible now, and words about the decisions that were made."""
+"""Tells which decisions are possible now, and describes recorded decisions in words."""
 
 from textual.content import Content
 
@@ -9,7 +9,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import clean_row
 from agentwatch.view.words import ago, claimed_words, is_pending, is_unread, short_span, stage_words, where_to_answer
 
-ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # by command id
+ACTIONS = {f"decide.{action}": action for action in OF_ATTEMPTS}  # the decisions about an attempt, by command id
 
 _GLYPHS = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
@@ -20,8 +20,8 @@ def can_answer(task: Task) -> bool:
 
 
 def task_to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
-    """Return the id of the task that the answer key is for: the selected task if it can be answered, or else the first
-    task with a request that can be answered. Return None if there is none."""
+    """Return the id of the task that the answer key opens: the selected task if it can be answered, or else the first
+    task with a request that can be answered. Return None if there is no such task."""
     task = tree.tasks.get(task_id or "")
     if task and why_not(task, Action.RESPOND, now) is None:
         return task_id
@@ -29,7 +29,7 @@ def task_to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
 
 
 def why_not(task: Task, action: Action, now: float) -> str | None:
-    """Return why an action is not possible for a task, as a lower-case sentence. Return None if it is possible."""
+    """Return why an action is not possible for a task, in lower case. Return None if the action is possible."""
     if task.workspace:
         return "this row is a workspace; go to one of its tasks"
     if action is Action.RESPOND and (request := task.request) is not None:
@@ -57,7 +57,7 @@ def short_progress(decision: Decision, now: float) -> str:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """Return a line with a decision and its receipts so far. An age is left out if it equals the age before."""
+    """Return a line with a decision and the age of each receipt. An age is left out if it repeats the age before."""
     spec = SPECS[decision.action]
     mode = f" to {clean_row(decision.mode, 40)}" if decision.mode else ""
     words, age = [Content.styled(f"{clean_row(decision.words, 100)}{mode}", "bold")], ""
@@ -74,7 +74,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
 
 
 def decision_warning(decision: Decision, now: float) -> str | None:
-    """Return a sentence about a decision that does not reach its agent, or None if all is well."""
+    """Return a warning if a decision does not reach its agent, or None if all is well."""
     if decision.waits:
         return f"{clean_row(decision.waits, 300)}"
     if is_unread(decision, now):

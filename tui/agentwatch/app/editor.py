@@ -20,8 +20,8 @@ from agentwatch.text import clean, clean_lines
 from agentwatch.view.words import format_local
 
 _LINES = 100_000
-_CHARACTERS = 4 * 1024 * 1024  # the most characters of one entry; a note tells that an entry was cut
-# The headings of entries other than calls and results.
+_CHARACTERS = 4 * 1024 * 1024  # the most characters of one transcript entry; a note tells that a longer entry is cut
+# The headings of transcript entries. Calls and results get a heading of their own.
 HEADINGS = {
     EntryKind.WORDS: "words",
     EntryKind.PROMPT: "what it was told",
@@ -33,10 +33,10 @@ HEADINGS = {
 async def find_task_file(
     inspected: Path | None, task: Task | None, monitor: Monitor, *, name_suffices: bool = False
 ) -> Path | str:
-    """Return the inspected file, or else the file of the task's latest return, or else of its latest handoff.
+    """Return the inspected file. If no file is inspected, return the file of the task's latest return or handoff.
 
-    If the file cannot be opened on this machine, return a sentence that says why. With `name_suffices`, a file on
-    another machine will do.
+    If no file can be opened on this machine, return a sentence that says why. With `name_suffices`, also return a file
+    on another machine.
     """
     if inspected is not None and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
@@ -54,8 +54,8 @@ async def find_task_file(
 
 
 def choose_command(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
-    """Return the words of the first command in `named`, or else the first of the `usual` programs that is in PATH.
-    Return [] if there is none, or if quotation marks do not match. `path` replaces PATH."""
+    """Return the first command in `named`, split into words, or else the first `usual` program that is installed.
+    Return [] if there is no command, or if its quotation marks do not match. `path` is searched instead of PATH."""
     found = (name for name in usual if find_program(name, path) is not None)
     with suppress(ValueError):
         return shlex.split(next(filter(None, named), "")) or list(found)[:1]
@@ -63,15 +63,15 @@ def choose_command(named: Iterable[str | None], usual: Iterable[str], path: str 
 
 
 def open_in_editor(app: App[Any], configured: str | None, path: Path) -> str | None:
-    """Open a file in the operator's editor and wait until the editor ends. Return a sentence if this failed, else None.
-    The editor is `$VISUAL`, `$EDITOR`, the configured editor, or `vi`."""
+    """Open a file in the operator's editor and wait until the editor ends. Return an error sentence if this fails.
+    The editor is the first that is set: `$VISUAL`, `$EDITOR`, or `configured`. If none is set, it is `vi`."""
     command = choose_command([os.environ.get("VISUAL"), os.environ.get("EDITOR"), configured], ["vi"])
     # No shell reads the file's name. An absolute path is never taken for an option.
     return _run_in_terminal(app, "$VISUAL, $EDITOR, or `editor` in config.toml", command, [str(path.absolute())])
 
 
 def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
-    """Show a whole transcript in the operator's pager and wait. Return a sentence if this failed, else None."""
+    """Show a whole transcript in the operator's pager and wait. Return an error sentence if this fails."""
     command = choose_command([os.environ.get("PAGER")], ["less", "more"])
     return _run_in_terminal(app, "$PAGER", command, lines=transcript_lines(transcript.entries()))
 
@@ -84,7 +84,7 @@ def _run_in_terminal(
     name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():
-            # Catch errors inside this block: if an error left it, the app would not take the terminal back.
+            # Catch errors inside this block. If an error left the block, the app would not take the terminal back.
             try:
                 code = run_program([*command, *arguments], lines)
             except OSError as error:
@@ -95,12 +95,12 @@ def _run_in_terminal(
 
 
 def run_program(command: list[str], lines: Iterable[str] = ()) -> int:
-    """Run a command with `lines` as its input, and return the exit code. Raises OSError if it cannot be started."""
+    """Run a command with `lines` as its input, and return its exit code. Raises OSError if the command cannot start."""
     source = subprocess.PIPE if lines else None
     words = resolve_command(command)
     with subprocess.Popen(words, stdin=source, encoding="utf-8", errors="backslashreplace") as process:  # noqa: S603
         if process.stdin is not None:
-            # The operator may leave the pager before all is written.
+            # The operator may leave the pager before all lines are written.
             with suppress(BrokenPipeError), process.stdin as pipe:
                 pipe.writelines(f"{line}\n" for line in lines)
         return process.wait()

@@ -1,4 +1,4 @@
-"""Messages between the app, its screens and the details of a task."""
+"""Textual messages between the app, its screens and the pane with the details of a task."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class TreeUpdated(Message):
     """The delegation tree has changed.
 
-    `changed` are the ids of the tasks added, changed or removed since the last message. `settled` says whether the
-    first scan of files and sessions is over.
+    `changed` has the ids of the tasks that were added, changed or removed since the last message. `settled` tells
+    whether the first scan of files and sessions is over.
     """
 
     changed: frozenset[str]
@@ -26,7 +26,7 @@ class TreeUpdated(Message):
 
 @dataclass
 class InspectClaim(Message):
-    """The operator wants to see the file or the call that a claim of a task is about."""
+    """The operator wants to see the file or the tool call that a claim of a task is about."""
 
     task_id: str
     claim: Claim
@@ -34,10 +34,10 @@ class InspectClaim(Message):
 
 @dataclass
 class ReadStep(Message):
-    """The operator wants to read a whole step of a transcript.
+    """The operator wants to read a whole step of a transcript, such as one message or one tool call.
 
-    `claim` is the claim for which the step is evidence, and `place` says where in the transcript the step is. Both are
-    empty if the operator chose the step in the transcript.
+    If the operator comes from a claim, `claim` is this claim, and `place` says where in the transcript the step is.
+    Otherwise both are empty.
     """
 
     transcript: RunTranscript
@@ -48,7 +48,7 @@ class ReadStep(Message):
 
 @dataclass
 class PageTranscript(Message):
-    """The operator wants to read a whole transcript in the pager."""
+    """The operator wants to read a whole transcript in the pager (`$PAGER`)."""
 
     transcript: RunTranscript
 
@@ -58,6 +58,6 @@ STILL_READING = "Not known yet: agentwatch is still reading."
 
 @dataclass
 class NoEffect(Message):
-    """A key had no effect. The app shows these words, or during the first scan that agentwatch still reads."""
+    """A key had no effect. The app shows `words`. During the first scan, it shows `STILL_READING` instead."""
 
     words: str

@@ -1,7 +1,7 @@
-"""Notifies an operator who looks elsewhere: by title, bell, and the notifications of the terminal or the desktop.
+"""Notifies an operator who does not look at the screen: by title, bell, and a message of the terminal or desktop.
 
-The operator gets one notification of a question, after the question has been open for a while. Several questions at
-once make one notification. An operator who looks at the screen gets no notification.
+The operator is notified once of each question, after the question has been open for a while. Questions that come
+together share one notification. An operator who looks at the screen gets no notification.
 """
 
 import os
@@ -18,16 +18,16 @@ from agentwatch.text import clean
 from agentwatch.view.words import ask_line, name_of, plural, question_at
 
 MIN_OPEN = 2.0  # seconds for which a question must be open before the operator is notified
-# The fewest seconds between two notifications. The same pause follows a key, if the terminal does not report its focus.
+# The fewest seconds between two notifications, and after a key press if the terminal does not report its focus.
 PAUSE = 10.0
-START = 60.0  # seconds after the start in which questions from before the start make no notification
-_PATIENCE = 8.0  # seconds that a command may take: less than `PAUSE`, so that commands never pile up
+START = 60.0  # for so many seconds after the start, questions from before the start are not notified
+_PATIENCE = 8.0  # the most seconds of a notification command: less than `PAUSE`, so that two commands never overlap
 
 _MAX_NAMED = 3
 _NAME_LENGTH = 40
 _ASK_LENGTH = 120
 
-# Replacements for separators of terminal sequences, markup of desktops, and escapes of `notify-send`.
+# Replacements for characters that have a special meaning for terminals, desktops or `notify-send`.
 _REPLACEMENTS = str.maketrans({";": ",", "<": "‹", ">": "›", "&": "＆", "\\": "∖"})
 
 
@@ -37,8 +37,8 @@ def plain_line(text: str, limit: int) -> str:
 
 
 def notification_words(tasks: Sequence[Task], now: float) -> str:
-    """Return the text of one notification about all these tasks. The most important task comes first."""
-    # If any task asks something, leave out sessions that have only ended their turn.
+    """Return the text of one notification about `tasks`. The first of `tasks` must be the most important task."""
+    # If any task needs the operator, leave out sessions that have only ended their turn.
     tasks = (asking := [one for one in tasks if one.shown is not Shown.IDLE]) or tasks
     if len(tasks) == 1:
         asked = plain_line(ask_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
@@ -54,8 +54,8 @@ def _name_with_host(task: Task) -> str:
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
-    """Return the control sequence that makes the terminal show a notification, or "" if no sequence works. `head` and
-    `text` must come from `plain_line`. Never send both sequences: several terminals know both."""
+    """Return the control sequence that makes this terminal show a notification, or "" in tmux. `head` and `text` must
+    come from `plain_line`. Only one sequence is sent, because several terminals understand both."""
     if "TMUX" in environment:
         # By default, tmux passes neither sequence on to the terminal.
         return ""
@@ -65,8 +65,8 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
 
 
 def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Callable[[str, str], list[str]] | None:
-    """Return a function that makes a command from heading and text, which shows a notification on the desktop. Return
-    None if the settings forbid this, or if they say nothing and this machine has no display of the operator."""
+    """Return a function that takes heading and text, and returns the command to show both on the desktop. Return None
+    if the settings forbid desktop notifications, or if the settings leave this open and no desktop was found."""
     if settings.notify_desktop is False:
         return None
     if settings.notify_command:
@@ -78,23 +78,23 @@ def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Calla
 
 
 class NotificationQueue:
-    """Decides which questions need a notification now. It does no I/O and reads no clock.
+    """Decides which questions need a notification now. It does no I/O, and callers pass the present time.
 
-    `at` is the time in seconds of a monotonic clock. `started_at` is the start of the program in epoch seconds.
+    `at` is the present time on a monotonic clock. `started_at` is the start of the program in epoch seconds.
     """
 
     def __init__(self, at: float, started_at: float):
         self._opened_at, self._started_at = at, started_at
-        self._since: dict[str, float] = {}  # by question key: when the question was first seen
+        self._since: dict[str, float] = {}  # when each question was first seen, by question key
         self._handled: set[str] = set()  # the keys of questions that need no notification any more
         self._notified_at = -inf
         # None until the terminal says whether its window has the focus.
         self._focus: bool | None = None
-        # An operator who has just started the program looks at the screen.
+        # The start counts as a key press, because the operator then looks at the screen.
         self._acted_at = at
 
     def set_focus(self, *, here: bool) -> None:
-        """Record that the terminal's window has got the focus (`here`) or lost it."""
+        """Record whether the terminal's window has the focus (`here`)."""
         self._focus = here
         if not here:
             self._acted_at = -inf
@@ -106,8 +106,8 @@ class NotificationQueue:
             self._focus = True
 
     def take_due(self, at: float, tasks: Sequence[Task]) -> list[Task]:
-        """Return the tasks of which the operator must be notified now. `tasks` are all that ask something. Call this
-        about once a second. No question is returned twice."""
+        """Return the tasks that need a notification now, once for each question. `tasks` are all tasks that have a
+        question. Call this about once a second."""
         since: dict[str, float] = {}
         new: dict[str, Task] = {}
         for task in tasks:
@@ -131,8 +131,7 @@ class NotificationQueue:
 
 
 def _question_keys(task: Task) -> set[str]:
-    """Return a key for each open question of a task. The same question always has the same key. The keys come from the
-    task's requests, or else from its dead process, or else from its own question."""
+    """Return a key for each open question of a task. The same question always has the same key."""
     keys = {one.request_id for one in task.requests if one.waits_for_operator}
     if not keys and task.gone and task.run:
         keys = {f"{task.run.session_id} {task.run.updated_at}"}
@@ -142,9 +141,9 @@ def _question_keys(task: Task) -> set[str]:
 
 
 class Notifier:
-    """Notifies the operator of the tasks of one monitor. `write` sends a sequence to the terminal unchanged.
+    """Notifies the operator of questions in the tasks of one monitor.
 
-    `clock` gives epoch seconds, `steady` seconds of a monotonic clock.
+    `write` sends a control sequence to the terminal. `clock` gives epoch seconds. `steady` reads a monotonic clock.
     """
 
     def __init__(
@@ -165,8 +164,8 @@ class Notifier:
         self.queue = NotificationQueue(steady(), clock())
 
     def notify(self) -> None:
-        """Update the terminal's title, and send a notification if one is due. Call this about once a second.
-        Notifications go to the desktop or else to the terminal. They go to both only if the settings say so."""
+        """Update the terminal's title, and notify the operator if a question needs it. Call this about once a second.
+        A notification goes to the desktop if possible, and otherwise to the terminal. The settings can ask for both."""
         tree, settings = self._monitor.tree, self._settings
         asking = f"({tree.totals.needs_operator}) " if tree.totals.needs_operator else ""
         title = f"\x1b]0;{asking}agentwatch: {self._workspace_name}\x1b\\"
@@ -184,15 +183,15 @@ class Notifier:
         if settings.notify_terminal is not False and (self._command is None or settings.notify_terminal):
             self._write(notification_sequence(head, text, self._environment))
         if self._command is not None:
-            # Not a Textual worker, because the end of the program would wait for a worker.
+            # Use a thread, because the program would wait for a Textual worker before it ends.
             command = self._command(head, text)
             Thread(target=self._run_command, args=(command,), name="agentwatch-notify", daemon=True).start()
 
     def _run_command(self, command: Sequence[str]) -> None:
-        """Run a command that notifies, and wait. If the command fails, report this and use the terminal from now on."""
+        """Run a notification command and wait. If it fails, report this, and notify in the terminal from now on."""
         quiet = subprocess.DEVNULL
         try:
-            # Without a shell, untrusted text is only an argument. Without a terminal, the command cannot write on it.
+            # There is no shell, so untrusted text is only an argument. The command has no terminal to write to.
             subprocess.run(  # noqa: S603
                 resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
                 start_new_session=True, timeout=_PATIENCE, check=True,

@@ -1,4 +1,4 @@
-"""The apps for a recording and for the demo: the same screens with a bar at the top."""
+"""The apps that show a recording or the demo: the usual screens with a bar at the top."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REVERSED = Style(reverse=True)
 
 
 class DemoBar(LineWidget):
-    """The line that suggests something to try in the demo."""
+    """The bar of the demo, which suggests something to try."""
 
     period = 0.5
 
@@ -46,7 +46,7 @@ class DemoBar(LineWidget):
 
 
 class ReplayBar(LineWidget):
-    """The line with the position and speed of a playback, and the keys that control it."""
+    """The bar of a recording: the position and the speed of the playback, and the keys that change them."""
 
     period = 0.1
 
@@ -61,7 +61,7 @@ class ReplayBar(LineWidget):
         speed = f"{position.speed:.3g}×" if position.speed < 1000 else f"{position.speed:.0f}×"
         parts = [
             Part(" REPLAY ", palette.needs_you + _REVERSED),
-            # The same width in each state, so that the parts on the right do not jump.
+            # Each state has the same width, so that the parts to the right do not jump.
             Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
             Part(f" {speed:>5}"),
             Part(f"  {moment:{'%Y-%m-%d ' if width >= 72 else ''}%H:%M:%S}Z"),
@@ -87,7 +87,7 @@ class _PlayedApp(AgentwatchApp):
         self._add_bar(self.screen)
 
     def _add_bar(self, screen: Screen[object]) -> None:
-        """Add the bar to a screen that is no dialog. In the demo, pause the play while a dialog is open."""
+        """Add the bar to any screen except a dialog. In the demo, pause the play while a dialog is open."""
         is_modal = isinstance(screen, ModalScreen)
         if self.pause_play is not None:
             self.pause_play(is_modal)
@@ -100,8 +100,8 @@ class _PlayedApp(AgentwatchApp):
 class DemoApp(_PlayedApp):
     """Shows the monitor of a demo.
 
-    `pause_play` is called with True when a dialog opens, and with False after the dialog. `is_over` says whether the
-    demo has ended.
+    `pause_play` is called with True when a dialog opens, and with False when the dialog closes. `is_over` tells
+    whether the demo has ended.
     """
 
     def __init__(self, monitor: Monitor, pause_play: Callable[[bool], None], is_over: Callable[[], bool]):
@@ -126,13 +126,13 @@ class ReplayApp(_PlayedApp):
     # Commands
 
     def has_command(self, command: ActionSpec) -> bool:
-        """Return whether a command needs no workspace, and has a key that the replay does not use itself."""
+        """Return whether a replay has a command: it needs no workspace, and has a key that the replay does not use."""
         return not command.needs_workspace and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _REPLAY_ACTIONS:
-            # In a text field these keys are characters.
+            # In a text field, the keys of the replay are characters.
             return not isinstance(self.focused, Input)
         refused = {action_name(one.action) for one in self.commands.values() if not self.has_command(one)}
         return name not in refused and super().check_action(action, parameters)
@@ -143,7 +143,7 @@ class ReplayApp(_PlayedApp):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Refuse an action that needs a workspace."""
+        """Run an action, but refuse an action that needs a workspace."""
         _, name, _ = actions.parse(action) if isinstance(action, str) else action
         if name in _WORKSPACE_ACTIONS:
             self.notify("This is a recording: you cannot act on it.", markup=False)

@@ -1,8 +1,7 @@
-"""The terminal: guards what is written, runs the app, and ends the process when the terminal is gone.
+"""Runs the app in the terminal, cleans its output, and ends the process when the terminal is gone.
 
-The process must end when the terminal is gone or a signal asks for the end. The event loop may be blocked at
-that time, by a write to a terminal that nobody reads or by a running editor. So a thread watches the terminal and ends
-the process.
+The process must end when its terminal is gone or a signal such as SIGTERM arrives. At that time, a running editor or a
+write to the terminal may block the event loop. So a thread watches the terminal and ends the process.
 """
 
 from __future__ import annotations
@@ -39,42 +38,42 @@ _SECONDS_AFTER_HANG_UP = 0.6  # how long the app may take to end after its termi
 
 _SECONDS_AFTER_SIGNAL = 1.5  # how long the app may take to end and to restore the terminal after a signal
 
-# The sequence with which Textual restores mouse, paste, wrapping, keyboard, screen buffer, cursor and focus.
+# Restores the terminal as Textual does: mouse, paste, wrapping, keyboard, screen buffer, cursor and focus.
 _RESTORATION = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
-_ARENA_MAX = -8  # M_ARENA_MAX of `malloc.h`
+_ARENA_MAX = -8  # the option M_ARENA_MAX of `malloc.h`
 
-PUSH_TITLE = "\x1b[22;0t"  # makes the terminal push its title on a stack, if it has one
+PUSH_TITLE = "\x1b[22;0t"  # makes the terminal save its title on a stack, if the terminal has a stack
 
-# Pops the title from that stack. Many terminals without a stack show their default title if the title is empty.
+# Clears the title, then restores the saved title. Many terminals without a stack replace a cleared title by a default.
 POP_TITLE = "\x1b]0;\x1b\\\x1b[23;0t"
 
 
-# Textual's key reader would end the app at the first byte that is not UTF-8, for example from pasted text in another
-# encoding. With this decoder, such a byte becomes `�`, which does nothing as a key.
+# Textual's own decoder would end the app at the first byte that is not UTF-8, for example in pasted text. This decoder
+# replaces the byte by `�`, a key without effect.
 linux_driver.getincrementaldecoder = lambda encoding: partial(  # type: ignore[attr-defined]
     getincrementaldecoder(encoding), "replace"
 )
 
 
 class Terminal(linux_driver.LinuxDriver):
-    """Textual's driver, but it drops output that cannot be written.
+    """Textual's terminal driver, except that errors of writing are ignored.
 
-    An error would end Textual's writing thread, and all drawing would then wait for that thread for ever.
+    Such an error would end Textual's writing thread, and all drawing would then wait for that thread for ever.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Private names of Textual, here and below: its drivers have no public way to change the file or to see signals.
+        # This class uses private names of Textual, which has no public way to replace the file or to handle signals.
         self._file = _DroppingFile(self._file)  # type: ignore[arg-type, assignment]
 
     def _sigtstp_application(self, *arguments: Any) -> None:
-        """Go to the shell. Until the app comes back, other programs know that nobody looks at this screen."""
+        """Suspend the app. Until it resumes, other programs can see that nobody looks at this screen."""
         set_attended(attended=False)
         super()._sigtstp_application(*arguments)
 
     def _sigcont_application(self, *arguments: Any) -> None:
-        """Come back from the shell. Do nothing if the app was not suspended: a second thread would read the keys."""
+        """Resume the app. Do nothing if it was not suspended, because two threads would then read the keys."""
         if self._must_signal_resume:
             super()._sigcont_application(*arguments)
 
@@ -96,7 +95,7 @@ class _DroppingFile:
 class TerminalGuard(LineFilter):
     """Replaces unprintable characters and removes links, so that no drawn text reaches the terminal as a command.
 
-    This is a second line of defence: `agentwatch.text` has cleaned all text before.
+    This is a second line of defence, because `agentwatch.text` has already cleaned all text.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
@@ -117,8 +116,8 @@ def _sanitize(segment: Segment) -> Segment:
 
 
 def suspend_process_group() -> bool:
-    """Suspend the process group until the shell wakes it. Return False if no shell waits for the group. The whole group
-    must stop: a launcher that waits for this process would otherwise block the shell."""
+    """Suspend the process group until the shell resumes it. Return False if there is no shell to go to.
+    The whole group must stop, because a launcher that waits for this process would otherwise block the shell."""
     if os.getpgrp() == os.getsid(0):
         return False
     os.killpg(os.getpgrp(), signal.SIGTSTP)
@@ -127,10 +126,10 @@ def suspend_process_group() -> bool:
 
 @contextmanager
 def process_guard(end_app: Callable[[], None]) -> Iterator[None]:
-    """Inside this context, end the process soon after its terminal is gone or after a signal.
+    """While this context is open, end the process soon after its terminal is gone or an exit signal arrives.
 
-    A thread then calls `end_app` repeatedly. If the app does not end in time, the process exits, even during a scan or
-    in an editor. This is safe, because the system frees the locks, and our files are written atomically.
+    A thread first calls `end_app` repeatedly. If the app does not end in time, the thread ends the process, even
+    during a scan or in an editor. No data is lost: the system frees the locks, and files are written atomically.
     """
     signals, signal_writer = os.pipe()
     descriptors = {stream.fileno() for stream in (sys.__stdin__, sys.__stderr__) if stream is not None}
@@ -140,7 +139,7 @@ def process_guard(end_app: Callable[[], None]) -> Iterator[None]:
     def pass_signal(number: int, _frame: FrameType | None) -> None:
         os.write(signal_writer, bytes([number]))
 
-    # Not the handlers of the event loop, which do not run while the main thread waits.
+    # Handlers of the event loop would not run while the main thread waits, for example for an editor.
     before = {number: signal.signal(number, pass_signal) for number in _EXIT_SIGNALS}
     try:
         yield
@@ -153,7 +152,7 @@ def _watch_terminals(signals: int, terminals: dict[int, list[Any] | None], end_a
     poll = select.poll()
     poll.register(signals, select.POLLIN)
     for descriptor in terminals:
-        # Ask for no events, because Textual reads the input. The system always reports a hang-up.
+        # Ask for no events, because Textual reads the input. The system reports a hang-up anyway.
         poll.register(descriptor, 0)
     deadline, code = math.inf, 128 + signal.SIGHUP
     while time.monotonic() < deadline:
@@ -172,7 +171,7 @@ def _watch_terminals(signals: int, terminals: dict[int, list[Any] | None], end_a
         with suppress(termios.error, OSError):
             if attributes is not None:
                 termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
-                # If the terminal still exists, restore it without blocking. Other programs share this flag.
+                # The write must not block. Reset the flag afterwards, because other programs share it with us.
                 os.set_blocking(descriptor, False)
                 try:
                     os.write(descriptor, _RESTORATION)
@@ -190,39 +189,39 @@ def _terminal_attributes(descriptor: int) -> list[Any] | None:
 
 
 def run_app(app: AgentwatchApp) -> int:
-    """Show the app in the terminal until the operator leaves, and return the exit code. Raises the error if the app
-    could not open its monitor."""
+    """Run the app in the terminal until the operator leaves, and return the exit code. If the app could not open its
+    monitor, raise the error."""
     app.when_shown = _start_garbage_collection
-    # Without freezing, the collector visits all objects of the first scan again and again. At 10,000 tasks this blocks
-    # the keys for a tenth of a second.
+    # Unless frozen, all objects of the first scan are visited again by each garbage collection. At 10,000 tasks, this
+    # blocks the keys for a tenth of a second.
     app.when_settled = _freeze_objects
     app.adapt_to_terminal()
-    # Threads that read files give up the interpreter at every system call, and get it back after this time at the
-    # latest. With Python's default of 5 ms, a first scan takes twice as long.
+    # A thread that reads files loses the interpreter lock at each system call, and waits for it this long at most.
+    # With Python's default of 5 ms, a first scan takes twice as long.
     sys.setswitchinterval(0.001)
     with _restoring_title() if app.settings.notify_title else nullcontext(), process_guard(app.request_exit):
         app.run()
     if app.failure is not None:
         raise app.failure
-    # Leaving sets a return code. Without one, an exception in a thread of Textual has ended the app.
+    # If the operator leaves, there is a return code. If there is none, an error in a Textual thread has ended the app.
     code = 1 if app.return_code is None else app.return_code
     if not (app.is_settled or app.is_played):
-        # A thread may still load files. It writes nothing, so exit at once, because Python would wait for the thread.
+        # Python would wait for a thread that still loads files. The thread writes nothing, so exit without waiting.
         os._exit(code)
     return code
 
 
 def _start_garbage_collection() -> None:
-    """Start garbage collection for objects made from now on. Most objects of the first scan stay alive, so the
-    collector mainly visits young objects until the scan is over."""
+    """Start garbage collection for objects made from now on. Most objects of the first scan stay in use, so the
+    collector visits mainly new objects until the scan is over."""
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000)
     gc.enable()
-    # Make threads share one memory arena. By default, glibc reserves one for each thread, several megabytes in all.
+    # Make all threads share one memory arena. By default, glibc reserves an arena for each thread, several MB in all.
     if sys.platform == "linux":
-        import ctypes  # the file watcher needs it anyway
+        import ctypes  # the file watcher imports ctypes anyway
 
-        with suppress(AttributeError):  # another C library
+        with suppress(AttributeError):  # the C library is not glibc
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
@@ -241,7 +240,7 @@ def _restoring_title() -> Iterator[None]:
 
 
 def _write_sequence(sequence: str) -> None:
-    """Write a control sequence to standard error, where Textual draws. Ignore errors: the terminal may be gone."""
+    """Write a control sequence to standard error, where Textual draws. Ignore errors, for the terminal may be gone."""
     if sys.__stderr__ is not None:
         with suppress(OSError):
             sys.__stderr__.write(sequence)

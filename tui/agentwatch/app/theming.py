@@ -1,7 +1,7 @@
 """Loads themes from TOML files, checks the operator's own themes, and makes the styles of one theme.
 
-The operator's own themes are in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml`. They replace shipped themes of the same
-name.
+The operator's own themes are in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml`. A theme there replaces the shipped theme
+of the same name.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from textual.theme import Theme
 from agentwatch.text import clean
 
 DEFAULT_THEME = "agentwatch-dark"
-# The theme for terminals of sixteen colours, where the states look nearly alike in other themes.
+# The theme for terminals with sixteen colours. Other themes show states in nearly the same colour on such a terminal.
 SIXTEEN_COLOURS = "agentwatch-ansi"
 
 # The colours of a theme. Text is drawn in `foreground` and `muted` on `background`, `panel` and `cursor`.
 _COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-# For each colour of a theme file, the variables of Textual and of our own that get this colour.
+# The theme variables (Textual's and our own) that get each colour of a theme file.
 _VARIABLES = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
@@ -41,14 +41,14 @@ _VARIABLES = {
 
 def themes_folder() -> Path:
     """Return the folder of the shipped themes: in the installed package, or at the top of a checkout."""
-    # Not with `importlib.resources`, which loads many modules before the first frame.
+    # `importlib.resources` would load many modules before the first frame.
     packaged = Path(__file__).parents[1] / "themes"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
 
 
 @cache
 def shipped_themes() -> tuple[Theme, ...]:
-    """Return the themes of the package. They are not checked here, because the tests check them."""
+    """Return the themes of the package. The tests have checked them, so they are not checked again."""
     files = sorted(themes_folder().glob("*.toml"))
     return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files)
 
@@ -66,7 +66,7 @@ def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
 
 
 def check_theme(text: str) -> dict[str, Any]:
-    """Return the checked content of a theme file. Raises ValueError, which names the wrong keys."""
+    """Check the content of a theme file and return it. Raises ValueError with the names of the wrong keys."""
     from agentwatch.delegation.task import State  # not needed for the first frame
 
     data = tomllib.loads(text)
@@ -91,7 +91,7 @@ def _is_color(value: object) -> bool:
 
 
 def make_theme(data: Mapping[str, Any]) -> Theme:
-    """Return the theme of a valid theme file."""
+    """Return a Textual theme, made from the checked content of a theme file."""
     colors: dict[str, str] = data["colors"]
     ansi = bool(data.get("ansi", False))
     variables = {f"state-{state}": color for state, color in data["states"].items()}
@@ -111,7 +111,7 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
 
 
 class Palette(NamedTuple):
-    """The styles of one theme, in which line widgets draw `base + style`. Only `base` and `cursor` set a background."""
+    """The styles of a theme. Text is drawn in `base` plus another style. Only `base` and `cursor` set a background."""
 
     base: Style
     cursor: Style
@@ -125,7 +125,7 @@ class Palette(NamedTuple):
 
     @classmethod
     def from_variables(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
-        """Make the styles from a theme's variables. `ansi` says that the theme has the terminal's sixteen colours."""
+        """Make the styles from a theme's variables. `ansi` is for a theme with the terminal's sixteen colours."""
 
         def parse_color(name: str) -> RichColor:
             return Color.parse(variables[name]).rich_color

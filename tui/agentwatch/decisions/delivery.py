@@ -1,18 +1,18 @@
-"""Copies of decisions in the workspace (the mirror), where agents can read them, and receipts of what became of them.
+"""The mirror (copies of decisions in the workspace, for agents) and receipts, which say how far a decision has got.
 
-    <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
+    <workspace>/.agentwatch/decisions/<decision id>.json     a copy of the ledger's file
     <workspace>/.agentwatch/decisions/<decision id>.md       the decision as a page, for people and agents
     <state directory>/receipts/<decision id>.<stage>[.<reader>].json          written by agentwatch
-    <workspace>/.agentwatch/receipts/<the same names>                         claimed by an agent, no proof
+    <workspace>/.agentwatch/receipts/<the same names>                         written by an agent, no proof
 
-The mirror is never trusted, because agents can write there. Each difference from the ledger is reported to the
-operator, and edited copies of the ledger's files are restored. Files of other names are left where they are.
+The mirror is never trusted, because agents can write there. agentwatch reports each difference from the ledger to the
+operator, and restores edited copies. It leaves files with other names where they are.
 
-The stages of a decision are recorded, delivered, read, acted. Each stage has one receipt, and the first one counts. A
-claim proves only that somebody has read the decision. The next attempt shows that the decision is carried out. The
-answer to a request of a program is never mirrored, and its receipts are in the state directory alone. After a
-decision has expired, the attempt may be decided again under the same id. The names of the new receipts then have the
-time of the new decision.
+A decision goes through four stages: recorded, delivered, read, acted. Each stage has one receipt, the first that was
+written. An agent's claim proves only that somebody has read the decision. The next attempt proves that the decision is
+carried out. The answer to a program's request is never in the mirror, and its receipts are only in the state directory.
+After a decision has expired, the operator may decide again under the same id. The new receipts then have the time of
+the new decision in their names.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ RECEIPTS = "receipts"
 NOT_DELIVERED = "recorded, not delivered: "  # in front of the reason, for people
 UNWRITTEN = "agentwatch was told to write nothing into the workspace"
 
-MOST = 20_000  # files of a directory that are read at most
+MOST = 20_000  # most files of a directory that are read
 
 _MODE = 0o644
 _FENCE = re.compile("`{3,}")
@@ -73,7 +73,7 @@ def forgery_finding(why: str) -> Finding:
 
 
 class Mirror(NamedTuple):
-    """The state of the mirror: ids of undelivered decisions, the reason, and the files that differ from the ledger."""
+    """The state of the mirror: ids of undelivered decisions (`pending`), the reason, and forged files (`foreign`)."""
 
     pending: tuple[str, ...] = ()
     reason: str | None = None
@@ -81,7 +81,7 @@ class Mirror(NamedTuple):
 
 
 def deliver_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
-    """Write the decisions that are missing or edited in the mirror, and return the mirror's state. Never raise."""
+    """Write each decision that the mirror lacks, and restore edited copies. Return the mirror's state. Never raise."""
     entries, why, foreign = chain.about_attempts, None, tuple[ChainProblem, ...]()
     pending = dict.fromkeys(entries)
     try:
@@ -103,7 +103,7 @@ def deliver_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust)
 
 
 def read_mirror(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
-    """Yield the signed decisions in a mirror's first MOST files, and a problem for each other file."""
+    """Read at most MOST files of a mirror. For each, yield its verified decision, or the problem if it has none."""
     for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
         match = _FILE.match(name)
         if not match or match[2] == "md":
@@ -117,7 +117,7 @@ def read_mirror(directory: Directory, trust: Trust, workspace_id: str) -> Iterat
 
 
 def find_differences(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
-    """Yield a problem for each of a mirror's first MOST files that is not as in the ledger."""
+    """Compare a mirror with the ledger. Yield a problem for each file that differs."""
     for found in read_mirror(directory, trust, workspace_id):
         name, match = found.name, _FILE.match(found.name)
         if match and (entry := chain.about_attempts.get(match[1])):
@@ -144,7 +144,7 @@ def _describe_error(error: OSError | LedgerError) -> str:
 
 
 def render_page(record: Record) -> bytes:
-    """Return the Markdown page of a decision, with untrusted text made safe. Equal decisions have equal pages."""
+    """Return a decision as a Markdown page, with untrusted text made safe. Equal decisions have equal pages."""
     params, spec = record.params, SPECS[record.action]
     facts = {
         "decision": record.decision_id,
@@ -194,8 +194,7 @@ class ReceiptError(DecisionError):
 
 
 class ReceiptBook:
-    """The receipts of one workspace with the state directory `state`. If `read_only`, nothing is written into the
-    workspace."""
+    """The receipts of one workspace. If `read_only`, no receipt is written into the workspace itself."""
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False):
         self._read_only = read_only
@@ -209,11 +208,11 @@ class ReceiptBook:
         """Write the receipt of a stage unless one exists, and return who wrote it first. Raise ReceiptError on failure.
 
         `since` is the time of the decision. The stage may end with a dot and the reader's name, at most 15 small
-        letters. The receipt goes into the state directory. It goes into the workspace if the state directory cannot be
-        written, or if the caller is inside a sandbox. A `private` receipt never goes into the workspace.
+        letters. The receipt goes into the state directory. If that cannot be written, or if the caller is `inside` a
+        sandbox, the receipt goes into the workspace. A `private` receipt never goes into the workspace.
 
-        The stage CLAIM asks for the right to carry the decision out. Exactly one caller gets this right. A caller that
-        can write both directories must be first in both, so that callers inside and outside a sandbox never both win.
+        With the stage CLAIM, a caller reserves the decision for itself. Exactly one caller wins. A caller that can
+        write both directories must be first in both. So a caller inside and a caller outside a sandbox never both win.
         """
         places = [partial(Directory.open_or_make, self._receipts, self._disk)]
         places += [] if self._read_only or private else [partial(self._open_in_workspace, make=True)]
@@ -250,18 +249,17 @@ class ReceiptBook:
             _add_receipts(public, directory, claimed=True)
         for one in records:
             if one.request:
-                # The hook or connection that offers the request claims it first: no agent has read anything then.
+                # A claim shows as READ. But a hook or connection claims an answer, and no agent has read it yet.
                 receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
 def _publish_receipt(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
-    """Write the receipt of a stage or a claim unless the decision has one, and return who wrote it first."""
     directory.remove_abandoned()
     # No receipt is older than its decision, even if the clock was set back. The texts sort like the times.
     at, kind, about = max(format_time(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
     fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
-    # An earlier decision with the same id may have a receipt of the first name.
+    # An expired decision with the same id may have a receipt of the first name. So there is a second name.
     anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
     for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():
@@ -275,7 +273,7 @@ def _publish_receipt(directory: Directory, decision_id: str, stage: str, by: str
 
 
 def _read_receipt(directory: Directory, name: str) -> Claim:
-    """Return the writer and the time of an existing receipt. If it is unreadable, they are "somebody" and ""."""
+    """Return the writer and the time of an existing receipt. For an unreadable receipt, return "somebody" and ""."""
     with suppress(OSError, ValidationError):
         told = _ReceiptFields.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
         return Claim(False, told.by[:_LONGEST], told.at)

@@ -1,8 +1,8 @@
-"""The signed envelope around a record (DSSE with Ed25519), and the keys whose signatures are accepted.
+"""The signed envelope around a decision (DSSE with Ed25519), and the keys whose signatures are accepted.
 
-Format: https://github.com/secure-systems-lab/dsse. The signature covers the type and the bytes together, so a record
-cannot pass for something else. The signature is verified before the content is read. Only one spelling of a file is
-accepted, so every changed bit is noticed.
+Format: https://github.com/secure-systems-lab/dsse. The signature covers the content and its type, so nothing else can
+pass for a decision. The signature is verified before the content is parsed. An envelope has only one valid spelling, so
+every changed bit is noticed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE = "application/vnd.agentwatch.decision.v1+json"
-# The type of an operator's request to a host. A signature of one type is invalid for another type.
+# The type of a request: an operator asks another machine (a host) to record a decision.
 REQUEST_TYPE = "application/vnd.agentwatch.request.v1+json"
 STATEMENT_TYPE = "application/vnd.in-toto+json"
 _NAMES = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
-# The most bytes of an envelope. The largest record holds the envelope of the request for it.
+# The most bytes of an envelope. The largest decisions contain the envelope of a signed request.
 LARGEST = 7 * 1024 * 1024
 
-ID_ENV = "AGENTWATCH_WORKSPACE_ID"  # names a workspace mounted at another path than the operator's
+ID_ENV = "AGENTWATCH_WORKSPACE_ID"  # the id of the workspace, if a sandbox mounts it at another path
 KEYS_ENV = "AGENTWATCH_PUBLIC_KEY"
-# Prefix in KEYS_ENV for the key of a remote operator, who may ask this host for a decision.
+# In KEYS_ENV, this prefix marks the key of an operator on another machine, who may ask this host for decisions.
 OPERATOR = "operator:"
 
 _PUBLIC = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
-# A grammar, not a JSON parser: no parser reads an agent's text before its signature was checked.
+# The only form of an envelope. No JSON parser reads a text before its signature is verified.
 _FORM = re.compile(
     rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})","signatures":'
     rb'\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
@@ -48,7 +48,7 @@ class EnvelopeError(DecisionError):
 
 
 class UntrustedError(EnvelopeError):
-    """The envelope is signed with a key that is unknown here."""
+    """The key that signed the envelope is unknown, or not trusted any more."""
 
 
 class UnsignedError(EnvelopeError):
@@ -82,8 +82,8 @@ class SigningKey(NamedTuple):
 
 
 class TrustedKey(NamedTuple):
-    """A public key that is trusted, or was until `retired_at`. The key of another party also has a `name` and the time
-    `trusted_at`."""
+    """A public key that is trusted, or was trusted until `retired_at`. The key of another person or host also has a
+    `name`, and is trusted since `trusted_at`."""
 
     public: PublicKey
     retired_at: str | None = None
@@ -93,36 +93,36 @@ class TrustedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """The `keys` that may sign records, oldest first, and those of remote `operators`, who may only ask for records."""
+    """The trusted keys. `keys` may sign decisions, oldest first. `operators` may only ask this host for decisions."""
 
     keys: tuple[TrustedKey, ...] = ()
     operators: tuple[TrustedKey, ...] = ()
 
     @cached_property
     def signers(self) -> dict[str, TrustedKey]:
-        """The keys that may sign records, by their ids, oldest first."""
+        """The keys that may sign decisions, by key id, oldest first."""
         return {key.public.keyid: key for key in self.keys}
 
     @cached_property
     def requesters(self) -> dict[str, TrustedKey]:
-        """The keys that may ask for a record, by their ids. A key that may sign records may ask, too."""
+        """The keys that may ask for a decision, by key id. A key that may sign decisions may ask, too."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require_trusted(self, keyid: str, created_at: str) -> None:
-        """Raise UntrustedError if this known key was retired before the record's time `created_at`."""
+        """Raise UntrustedError if this known key was retired before `created_at`, the time of the decision."""
         retired_at = self.requesters[keyid].retired_at
         # Both times have the same form, so their texts sort like the times.
         if retired_at and created_at > retired_at:
             raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
     def merged_with(self, more: Trust) -> Trust:
-        """Return the keys of both. If both have a key, its entry is taken from this object."""
+        """Return the keys of both objects. If both have the same key, this object's entry is used."""
         both = ((self.keys, more.keys), (self.operators, more.operators))
         return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 
 
 def parse_public(text: str) -> PublicKey:
-    """Return the public key in a text of the form `PublicKey.text`. Raise KeyProblemError for any other text."""
+    """Return the public key that a text such as `ed25519:…` spells. Raise KeyProblemError for any other text."""
     match = _PUBLIC.match(text.strip())
     if match:
         key = PublicKey(base64.b64decode(match[1]))
@@ -133,7 +133,7 @@ def parse_public(text: str) -> PublicKey:
 
 
 def parse_trust(text: str) -> Trust:
-    """Return the keys in the text of KEYS_ENV, separated by spaces or commas. Raise KeyProblemError."""
+    """Return the keys in the value of KEYS_ENV, separated by spaces or commas. Raise KeyProblemError."""
     keys, operators = list[TrustedKey](), list[TrustedKey]()
     for word in text.replace(",", " ").split():
         (operators if word.startswith(OPERATOR) else keys).append(TrustedKey(parse_public(word.removeprefix(OPERATOR))))
@@ -141,7 +141,7 @@ def parse_trust(text: str) -> Trust:
 
 
 def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
-    """Return the bytes of the file that holds a payload and its signature."""
+    """Sign a payload, and return the bytes of its envelope."""
     return _envelope_bytes(payload, kind, key.public.keyid, key.private.sign(bytes_to_sign(payload, kind)))
 
 
@@ -155,7 +155,7 @@ def open_envelope(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLO
     if not match or match[2] != kind.encode() or len(match[1]) % 4:
         raise EnvelopeError(f"it is not in the form of a signed {_NAMES[kind]}: cut off, edited, or something else")
     payload, keyid, signature = base64.b64decode(match[1]), match[3].decode(), base64.b64decode(match[4])
-    # Base64 can spell the same bytes in several ways.
+    # Accept only one spelling: base64 can spell the same bytes in several ways.
     if _envelope_bytes(payload, kind, keyid, signature) != data:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
     if not (key := keys.get(keyid)):
@@ -167,13 +167,13 @@ def open_envelope(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLO
 
 
 def signer_of(envelope: str) -> str:
-    """Return the id of the key that an envelope names, or "" for other texts. Nothing is verified."""
+    """Return the id of the key that an envelope names, or "" if the text is no envelope. Nothing is verified."""
     match = _FORM.match(envelope.encode(errors="replace"))
     return match[3].decode() if match else ""
 
 
 def is_valid_signature(signature: bytes, signed: bytes, key: PublicKey) -> bool:
-    """Tell whether this key made the signature of these bytes."""
+    """Tell whether this key made this signature of the bytes `signed`."""
     # Imported late because the import takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -186,7 +186,7 @@ def is_valid_signature(signature: bytes, signed: bytes, key: PublicKey) -> bool:
 
 
 def bytes_to_sign(payload: bytes, kind: str) -> bytes:
-    """Return the bytes that are signed for a payload of a type (DSSE's pre-authentication encoding)."""
+    """Return the bytes that a signature covers: the type and the payload (DSSE's pre-authentication encoding)."""
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 

@@ -6,31 +6,31 @@ from agentwatch.errors import AgentwatchError
 
 
 class DecisionError(AgentwatchError):
-    """A decision was not made, or the record of a decision is not accepted."""
+    """A decision was not recorded, or a file with a decision is not accepted."""
 
 
 class RecordError(DecisionError):
-    """A record cannot be written, or a file does not have the form of a record."""
+    """A decision cannot be written as a record, or a file does not have the form of a record."""
 
 
 class OtherWorkspaceError(RecordError):
-    """The record is about another workspace."""
+    """The decision was made for another workspace."""
 
 
 class NotAllowedError(DecisionError):
-    """The policy of error-propagation forbids the decision."""
+    """The decision is against the rules, for example a retry when no retry is left."""
 
     exit_code = 1
 
 
 class ReturnChangedError(DecisionError):
-    """The return is no longer the one that the operator looked at."""
+    """The return has changed since the operator saw it."""
 
     exit_code = 7
 
 
 class RequestGoneError(DecisionError):
-    """Nobody waits for an answer to the request any more."""
+    """The program does not wait for an answer to this request any more."""
 
     exit_code = 4
 
@@ -40,31 +40,31 @@ class NotRecordedError(DecisionError):
 
 
 class UncertainError(DecisionError):
-    """After a disk error, nobody can tell whether the decision was recorded. Deciding the same again is safe."""
+    """After a disk error, nobody knows whether the decision was recorded. It is safe to decide the same again."""
 
 
 class UnreachableError(DecisionError):
-    """The host that must record the decision is unreachable, and nothing was sent."""
+    """The host that should record the decision cannot be reached. Nothing was sent."""
 
 
 class NoAnswerError(DecisionError):
-    """A host does not answer, so nobody knows whether the host has recorded the decision."""
+    """The decision was sent to a host, but the host does not answer. It may have recorded the decision."""
 
 
 class LedgerError(DecisionError):
-    """The ledger cannot be read, or its content is faulty."""
+    """The ledger cannot be read, or a file in it is faulty."""
 
 
 class KeyProblemError(DecisionError):
-    """The signing key is missing, locked, or not private enough."""
+    """A key is missing, encrypted, malformed, or open to other users."""
 
 
 class KeyMissingError(KeyProblemError):
-    """A key does not exist, or does not exist any more."""
+    """A key was never made, or its file is gone."""
 
 
 def reason(error: OSError) -> str:
-    """Return the system's message about an error of the disk."""
+    """Return the system's message about a disk error."""
     return error.strerror or str(error)
 
 
@@ -76,5 +76,5 @@ _REMEDIES = {
 
 
 def remedy(error: OSError) -> str:
-    """Return in words how the user can remedy an error of the disk."""
+    """Return advice for the user about a disk error, for example to free space."""
     return _REMEDIES.get(error.errno or 0, "check the disk")

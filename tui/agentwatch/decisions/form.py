@@ -1,7 +1,7 @@
-"""The form that the operator fills in to decide: fields, missing input, the document to hand on, and a preview.
+"""The form with which the operator decides about a task: its fields, missing input, the next handoff, and a preview.
 
-The module reads and writes nothing itself. The dialog and the commands show the same facts. Questions and options are
-untrusted text; labels are ours. A document that is handed on has no errors under its contract.
+This module opens no files itself. The dialog on the screen and the shell commands show the same preview. Questions and
+options are untrusted text. Labels are agentwatch's own. A document is handed on only if it keeps its contract.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ ABORTED = "E_ABORTED_BY_OPERATOR"
 _REPORT = "final.return.md"
 _MOST = 20  # failed tasks that a final report names
 _OBJECT = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS = 50  # places in a text where a packet may begin; no more are tried
+_MOST_OBJECTS = 50  # most places in a text at which a packet (the handoff's JSON) is searched
 
-# A request with more questions, options and descriptions must be answered in its program.
+# The most texts (questions, options, descriptions) of a request. A longer request must be answered in its program.
 _MOST_TEXTS = 400
 _LONGEST_RULE = 1_000
 # Characters of a question, label or description. A request with a longer one must be answered in its program.
 LONGEST = 2_000
-DIGITS = 8  # digits of a request's id that are shown, and that commands take
+DIGITS = 8  # the first digits of a request's id: they are shown, and commands accept them
 _LONGEST_ID = 1_000
-DIGITS_OF_FILE = 12  # hex digits of a digest that are shown; comparisons use all
+DIGITS_OF_FILE = 12  # hex digits of a file's sha256 that are shown; comparisons use all digits
 _MOST_QUESTIONS = 12  # If a child asks more questions, one field takes all answers.
 _MITIGATIONS = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
@@ -61,14 +61,14 @@ _TITLES = {"handoff": "the next handoff: agents' words, as amended", "report": "
 
 @dataclass
 class Field:
-    """A field of a form: options to choose from, words to write, or both. `chosen` are indices of `options`."""
+    """A field of a form. The operator chooses options, or writes words, or both. `chosen` has indices of `options`."""
 
     key: str
     label: str = ""
-    options: Sequence[tuple[str, str]] = ()  # words and description of each
+    options: Sequence[tuple[str, str]] = ()  # the words and the description of each option
     chosen: list[int] = field(default_factory=list)
     several: bool = False
-    placeholder: str = ""  # "" if no words can be written
+    placeholder: str = ""  # shown while the text is empty; "" if the field takes no text
     text: str = ""
     question: str | None = None  # shown above the field
 
@@ -79,38 +79,39 @@ class Field:
 
     @property
     def answers(self) -> list[str]:
-        """All chosen and written answers."""
+        """The words of the chosen options, and the written answer."""
         written = [self.text.strip()] if self.text.strip() else []
         return [*(self.options[number][0] for number in sorted(self.chosen)), *written]
 
 
 class MissingStep(NamedTuple):
-    """A step that the operator must take before the decision can be recorded. `key` names the field for it, with
-    `.text` added if the step is about the field's text."""
+    """A step that the operator still has to take, for example to choose a mode. `key` is the key of the field for this
+    step. If the step is about the field's text, `.text` is added to the key."""
 
     reason: str
     key: str = ""
 
 
 class Fact(NamedTuple):
-    """A line of a preview: a label, and words with their styles. Untrusted words are quoted."""
+    """A line of the preview: a label, and parts of text, each with its style. Untrusted text is quoted."""
 
     label: str
     parts: tuple[tuple[str, str], ...]
 
 
 def fact(label: str, words: str, style: str = "") -> Fact:
-    """Return a fact with one style for all its words."""
+    """Return a line of the preview whose text has one style."""
     return Fact(label, ((words, style),))
 
 
 class DecisionForm:
-    """The form for an action about an attempt. If `spec.note` is "", the operator can give no note.
+    """The form for one action, for example a retry, about the latest attempt of a task.
 
-    The offered modes are those of `tasks`, and `modes` with their descriptions.
+    If `spec.note` is "", the form has no field for a note. The form offers the modes in which `tasks` ran, and the
+    configured `modes` (names with descriptions).
     """
 
-    first = "note"  # the field to begin with
+    first = "note"  # the key of the field that is focused first
     fields: list[Field]
 
     def __init__(self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]):
@@ -123,7 +124,7 @@ class DecisionForm:
                 self._add_choice("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
             offered = policy.offered_modes(task, tasks, modes)
-            # A mode that other tasks ran in is no advice, so the operator has to choose.
+            # Choose the first mode beforehand only if it is the fitter or a configured mode.
             is_advised = bool(offered) and offered[0] in {FITTER, *modes}
             placeholder = "any other mode" if offered else "none was seen yet: which one?"
             options = [(mode, modes.get(mode, "")) for mode in offered]
@@ -148,16 +149,16 @@ class DecisionForm:
         return next((one for one in self.fields if one.key == key), None)
 
     def params(self) -> Params:
-        """Return the parameters of the decision, except for the document that it hands on."""
+        """Return the parameters that the operator entered, without the document to hand on."""
         if mitigation := self["mitigation"]:
             return Params(mitigation=_MITIGATIONS[mitigation.answers[0]])
         if mode := self["mode"]:
-            # A mode that the operator wrote counts more than a chosen one.
+            # A written mode wins over a chosen mode.
             return Params(mode=next(reversed(mode.answers), None))
         return Params(answers=tuple(Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip()))
 
     def missing_step(self, task: Task, note: str) -> MissingStep | None:
-        """Return the step that the operator must take before the decision can be recorded, or None."""
+        """Return the next step that the operator still has to take. Return None if the form is complete."""
         blank = [one for one in self.fields if not one.answers]
         key = (blank or self.fields)[0].key if self.fields else "note"
         if reason := policy.why_refused(task, self.action, self.params(), note):
@@ -165,15 +166,15 @@ class DecisionForm:
         if key == "sure" and not self.fields[0].choice:
             return MissingStep("say yes, with an arrow key on “abort”", key)
         if "answers" in self.spec.takes and blank:
-            # An agent that gets only some answers would go on without the others.
+            # An agent that gets only some answers would go on without the rest, so all answers are required.
             return MissingStep(f"answer each of its {len(self.fields)} questions: {len(blank)} left", key)
         return None
 
     def propose(
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
-        """Return the document to hand on for the current fields. Reads files, so call it in a thread. Raise
-        DecisionError."""
+        """Return the document that the decision hands on: the final report or the next handoff. Reads files, so call it
+        in a thread. Raise DecisionError if the last handoff cannot be amended."""
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
         choice, mode = self["hint"], self.params().mode
@@ -184,8 +185,8 @@ class DecisionForm:
 def decision_facts(
     seen: Task, task: Task, subject: Subject, action: Action, params: Params, *, now: float, writes: str
 ) -> Iterator[Fact]:
-    """Yield the preview of a decision. `seen` is the task when the form opened, and `task` is the task now. `writes`
-    says where the decision is recorded."""
+    """Yield the lines of a decision's preview. `seen` is the task when the form opened, and `task` is the task now.
+    `writes` says where the decision will be recorded."""
     look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quote_text(clean_name(subject.task_id, _LONGEST_ID), _LONGEST_ID)
@@ -200,7 +201,7 @@ def decision_facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
-    # The keys are texts as in the question, so a fault that the question already states is not repeated.
+    # A fault that the question already names is not repeated. So the keys have the wording of the question.
     false = {claim.path: f"{claim.path}: {claim.detail}" for claim in false_claims(task)}
     errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
     broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
@@ -240,7 +241,7 @@ def _describe_retries(task: Task, action: Action, params: Params) -> str:
 
 
 def child_texts(task: Task) -> list[tuple[str, str]]:
-    """Return the child's own words about the latest attempt (untrusted text), each with a label."""
+    """Return untrusted texts of the latest return, such as the hint and the error, each with a label."""
     parts: list[tuple[str, str | None]] = []
     if result := task.result:
         parts = [
@@ -258,7 +259,7 @@ def child_texts(task: Task) -> list[tuple[str, str]]:
 
 
 def why_too_long(request: Request) -> str | None:
-    """Return a sentence if a request is too long to be answered in a dialog, else None."""
+    """Return a sentence if a request is too long for a dialog. Return None if it is short enough."""
     texts = [text for one in request.queries for text in (one.question, *chain(*one.options))]
     if len(texts) > _MOST_TEXTS or max(map(len, texts), default=0) > LONGEST:
         return "what it asks is too long to be read here: answer it in its program"
@@ -266,7 +267,7 @@ def why_too_long(request: Request) -> str | None:
 
 
 class RequestForm:
-    """The form with the answers that a request takes. Nothing is chosen beforehand, except to answer a question."""
+    """The form in which the operator answers a program's request. Only for a question, an answer is preselected."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -315,7 +316,8 @@ class RequestForm:
         return Params(rule=self._choice[2])
 
     def missing_step(self, note: str, unread: str) -> MissingStep | None:
-        """Return the step that the operator must take first, or None. `unread` asks to read the call first."""
+        """Return the next step that the operator still has to take, or None. `unread` is a sentence if the operator has
+        not read the whole call yet."""
         if not self.action:
             return MissingStep("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
@@ -328,13 +330,12 @@ class RequestForm:
 
 
 def _readable_rules(request: Request) -> dict[str, str]:
-    """Return the rules that are short enough to be read in full, by their names in the dialog."""
     rules = [rule for rule in request.rules if len(rule) < _LONGEST_RULE]
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
 def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fact]:
-    """Yield the preview of an answer to a request. `asker` is the task that asks, "" if unknown."""
+    """Yield the lines of an answer's preview. `asker` names the task that asks, or is "" if it is unknown."""
     asker = asker or f"session {quote_text(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quote_text(request.tool, 200)}")
@@ -349,8 +350,8 @@ def request_facts(request: Request, now: float, asker: str = "") -> Iterator[Fac
 
 
 def request_texts(request: Request) -> list[tuple[str, str]]:
-    """Return the texts of a request (untrusted), each with a label: the call, the model's words, the rule that would
-    allow the call, and the exact input."""
+    """Return the untrusted texts of a request, each with a label. These are the call, the model's words, the rule that
+    would allow the call, and the exact input."""
     parts = []
     if request.kind is RequestKind.PERMISSION:
         parts += [("the call", request.shown or request.input), ("besides", "\n".join(map(str, request.beside)))]
@@ -364,12 +365,12 @@ def request_texts(request: Request) -> list[tuple[str, str]]:
 
 
 class AmendError(DecisionError):
-    """The last handoff holds no packet that can be amended."""
+    """The text of the last handoff is lost, or has no packet (the handoff's JSON) that can be amended."""
 
 
 class Proposal(NamedTuple):
-    """A document to hand on, with the name of its file. `before` is the same document of the last attempt. `problems`
-    returns the faults of an edited text, in sentences."""
+    """A document to hand on, and the name of its file. `before` is the last attempt's version of this document.
+    `problems` is a function that returns the faults of an edited text as sentences."""
 
     text: str
     name: str
@@ -386,8 +387,8 @@ def next_handoff(
     hint: str | None = None,
     mode: str | None = None,
 ) -> Proposal:
-    """Return the handoff of the next attempt, amended from the last one, or the packet for a fitter. Return a blank
-    handoff if none was ever seen. Raise AmendError if the last handoff cannot be amended."""
+    """Return the last handoff, amended for the next attempt. If the mode calls a fitter, return the fitter's handoff.
+    If no handoff was seen, return a blank one. Raise AmendError if the last handoff cannot be amended."""
     if goes_to_fitter(task, mode):
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
         return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
@@ -415,8 +416,8 @@ def blank_handoff(task: Task, subject: Subject) -> Proposal:
 def handoff_problems(
     task: Task, subject: Subject, name: str, text: str, *, mode: str | None = None, embedded: bool = False
 ) -> list[str]:
-    """Return the faults of a handoff for the next attempt, in sentences. If the handoff is `embedded` in a session,
-    prose may surround the packet."""
+    """Return the faults of an edited handoff as sentences. If the handoff is `embedded` in a session's prompt, other
+    text may surround its packet (the JSON)."""
     reading = read_document(text, name, handed_over=embedded)
     packet = reading.document if reading else None
     if not reading or not isinstance(packet, Handoff) or not packet.recognised:
@@ -440,11 +441,11 @@ def amend_handoff(
     retry_hint: str | None = None,
     mode: str | None = None,
 ) -> str:
-    """Return the handoff of the next attempt, made from the last handoff's `text` and file `name`. Raise AmendError if
-    the text holds no sound packet."""
+    """Return the last handoff's `text` with changed keys for the next attempt. `name` is the name of its file. Raise
+    AmendError if the text has no valid packet (the handoff's JSON)."""
     head, packet, tail = _find_packet(text, name)
     packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
-    # The next attempt has another session, and a return must name the same session as its handoff.
+    # The next attempt runs in a new session, and its return must not contradict the handoff.
     packet.pop("session_id", None)
     notes = [f"Operator: {note.strip()}"] if note.strip() else []
     notes += [f"Hint of attempt {attempt - 1}: {retry_hint.strip()}"] if retry_hint and retry_hint.strip() else []
@@ -473,7 +474,7 @@ def _find_packet(text: str, name: str) -> tuple[str, dict[str, Any], str]:
 
 
 def _join_packet(head: str, packet: dict[str, Any], tail: str) -> str:
-    # A lone surrogate, which JSON can spell but no file can hold, becomes a `?`.
+    # JSON can spell a lone surrogate (half a character), but no file can hold it. It becomes a `?`.
     return f"{head}{json.dumps(packet, indent=2, ensure_ascii=False).encode(errors='replace').decode()}{tail}"
 
 
@@ -483,17 +484,17 @@ _FITTERS = "fitter.handoff.json"
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:
-    """Tell whether this mode calls a fitter to restore the line, instead of running the task in another mode."""
+    """Tell whether an escalation to this mode calls the fitter, who repairs a fault of tools or environment."""
     return mode == FITTER and is_line_fault(task)
 
 
 def fitter_id(task: Task) -> str:
-    """Return the id of the fitter's own task, which restores the line for this task."""
+    """Return the id of the new task in which the fitter repairs the fault that blocks this task."""
     return f"{task.task_id}.{FITTER}-{task.attempt}"
 
 
 def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
-    """Return the handoff packet for the fitter. If the fitter succeeds, the task gets one more retry."""
+    """Return the fitter's handoff as JSON. If the fitter succeeds, this task gets one more retry."""
     result = task.result
     code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
     packet = {
@@ -521,7 +522,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
 
 
 def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
-    """Return the error report of an aborted task, with the failures of the task and of the `failed` tasks below it."""
+    """Return the final error report of an aborted task, with its failures and those of the `failed` tasks below it."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
     failure = f": {words}" if (words := _failure_text(task)) else ""
     evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _attempt_files(task)]

@@ -3,8 +3,8 @@
 <configuration directory>/keys/            0700
     decisions.key                          0600, PKCS8; encrypted if there is a passphrase
     decisions.pub                          the public key, to give to an orchestrator
-    retired/<key id>.pub                   replaced keys: their signatures before the replacement still count
-    operators/<key id>.pub                 0600, an operator of another machine who may decide on this one
+    retired/<key id>.pub                   replaced keys; signatures from before the replacement stay valid
+    operators/<key id>.pub                 0600, an operator on another machine who may ask this one for decisions
     hosts/<key id>.pub                     0600, a host whose events and decisions are believed
 """
 
@@ -34,14 +34,14 @@ _FILE = re.compile(r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted 
 
 
 class Role(StrEnum):
-    """The purpose for which another party's key is trusted. The values are names of directories."""
+    """The purpose for which the key of another person or host is trusted. The values are names of directories."""
 
     OPERATOR = "operators"  # may ask this host for decisions
     HOST = "hosts"  # may report events and decisions of its own machine
 
 
 def check_name(name: str) -> str:
-    """Return a key's name. Raise KeyProblemError if the name is long or not safe to show."""
+    """Return the name of a key. Raise KeyProblemError if the name is too long or not safe to show."""
     if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or clean_name(name) != name:
         raise KeyProblemError(f"a name of a key is a word or two, {_LONGEST_NAME} characters at most")
     return name
@@ -65,14 +65,14 @@ class Keys:
         self.directory = (configuration or config_directory()) / "keys"
         self._disk = disk
 
-    # The operator's own
+    # The operator's own key
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
         """Return the signing key. `passphrase` is called if the key is encrypted."""
         with self._open_directory() as directory:
             data = self._read_private(directory)
             key = self._parse_private(data, passphrase)
-            # A process that was killed while it wrote both keys left an old public key, or none.
+            # Repair the public key. A killed process may have left an old public key, or none.
             if _read_text(directory, PUBLIC) != key.public.text:
                 with suppress(OSError), directory.locked():
                     # Another process may have replaced the key while somebody typed the passphrase.
@@ -95,11 +95,11 @@ class Keys:
         return key
 
     def rotate(self, passphrase: str | None = None) -> SigningKey:
-        """Replace the signing key, even a lost one, and return the new key. Signatures made until now stay valid."""
+        """Replace the signing key, even if it is lost, and return the new key. Earlier signatures stay valid."""
         key = _generate_key()
         with self._open_directory(make=True) as directory, directory.locked():
             old = self._read_public(directory)
-            # Times in this form sort as texts. The new time must be later than that of any retired key.
+            # Times in this form sort as texts. The new time must be later than the times of all retired keys.
             retired = [parse_time(one.retired_at or "") for one in _read_keys(directory, RETIRED)]
             since = max([_now(), *(format_time(one + timedelta(seconds=1)) for one in retired)])
             _write_public(directory, RETIRED, old, f"retired {since}")
@@ -132,7 +132,7 @@ class Keys:
     # Trusted keys
 
     def trust(self) -> Trust:
-        """Return the operator's own keys, and the keys of remote operators who may ask for decisions."""
+        """Return the operator's own keys, and the keys of operators on other machines who may ask for decisions."""
         with suppress(KeyMissingError), self._open_directory() as directory:
             keys, operators = _read_keys(directory, RETIRED), tuple(_read_keys(directory, Role.OPERATOR))
             with suppress(KeyMissingError):
@@ -142,17 +142,17 @@ class Keys:
         return Trust()
 
     def known_keys(self, role: Role) -> list[TrustedKey]:
-        """Return the keys of other parties that are or were trusted for a purpose."""
+        """Return other people's and hosts' keys for this role, also those that are not trusted any more."""
         with suppress(KeyMissingError), self._open_directory() as directory:
             return _read_keys(directory, role)
         return []
 
     def trusted_keys(self, role: Role) -> list[TrustedKey]:
-        """Return the keys of other parties that are trusted now."""
+        """Return other people's and hosts' keys that are trusted for this role now."""
         return [one for one in self.known_keys(role) if not one.retired_at]
 
     def trust_key(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
-        """Trust another party's key from now on. If the key is trusted already, only change its name."""
+        """Trust the key of another person or host from now on. If the key is trusted already, only change its name."""
         check_name(name)
         with self._open_directory(make=True) as directory, directory.locked():
             if role is Role.HOST and _read_text(directory, PUBLIC) == public.text:
@@ -167,7 +167,7 @@ class Keys:
         return TrustedKey(public, None, name, since)
 
     def distrust_key(self, role: Role, public: PublicKey) -> TrustedKey:
-        """Stop trusting another party's key. Records that it signed until now stay valid."""
+        """Stop trusting the key of another person or host. Records that it signed until now stay valid."""
         with self._open_directory(make=True) as directory, directory.locked():
             known = next((one for one in _read_keys(directory, role) if one.public == public), None)
             if not known:
@@ -221,7 +221,6 @@ class Keys:
         )
 
     def _parse_private(self, data: bytes, passphrase: Callable[[], str] | None) -> SigningKey:
-        """Return the private key in a file's bytes. `passphrase` is called if the key is encrypted."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -287,7 +286,7 @@ def _read_keys(keys: Directory, role: str) -> list[TrustedKey]:
     return sorted(found, key=lambda one: (one.name, one.trusted_at or one.retired_at or "", one.public.keyid))
 
 
-# Most runs sign nothing, so the functions below import the cryptography themselves. The import takes 25 ms.
+# The functions below import `cryptography` only when called: it takes 25 ms, and most runs sign nothing.
 
 
 def _generate_key() -> SigningKey:

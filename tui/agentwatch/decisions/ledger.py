@@ -1,11 +1,11 @@
-"""The ledger: all decisions of a workspace in order, each signed and on disk before it is called "recorded".
+"""The ledger: all decisions of a workspace in order, signed. A decision is "recorded" once its file is on the disk.
 
 <state directory>/decisions/                   0700, outside the workspace
     000001-<decision id>.json                  0600, one signed decision each
-    aside/                                     files that the operator had set aside
+    aside/                                     faulty files that the operator moved away
 
-Each file is verified by itself, then against the file before it. If a file is faulty, the records before it stay
-valid, but no later file counts until the operator has set the broken part aside.
+Each file is verified alone, and then against the file before it. After a faulty file, the earlier decisions stay valid.
+No later file is valid until the operator has moved the faulty part away.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ _KINDS = {
 
 
 class ChainProblem(NamedTuple):
-    """A file of the ledger or the mirror that is invalid or missing, and the reason. `name` is untrusted text."""
+    """A file of the ledger or the mirror that is invalid or missing. `why` is the reason. `name` is untrusted text."""
 
     name: str
     kind: ProblemKind
@@ -84,7 +84,7 @@ class ChainProblem(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The problem in words for people."""
+        """The problem as one sentence."""
         return f"{quote_text(self.name)}: {self.why}"
 
 
@@ -99,29 +99,29 @@ class ChainEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Chain:
-    """The valid decisions, oldest first, and the problems of the other files."""
+    """The valid decisions of the ledger, oldest first, and the faults of all other files."""
 
     entries: tuple[ChainEntry, ...] = ()
     problems: tuple[ChainProblem, ...] = ()
 
     @property
     def why_broken(self) -> str | None:
-        """The reason why no decision can be added, or None: a faulty file has the next number or a later one."""
+        """The reason why no decision can be added (a faulty file after the valid decisions), or None."""
         behind = len(self.entries) + 1
         return next((one.message for one in self.problems if (file_number(one.name) or 0) >= behind), None)
 
     @cached_property
     def latest(self) -> Mapping[str, ChainEntry]:
-        """The latest decision for each id. Earlier decisions with the same id have expired."""
+        """The latest decision with each id. Earlier decisions with the same id have expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
     @property
     def about_attempts(self) -> Mapping[str, ChainEntry]:
-        """The latest decisions about attempts, without the answers to requests of programs."""
+        """The latest decisions about attempts, by id. Answers to programs' requests are left out."""
         return {name: entry for name, entry in self.latest.items() if not entry.record.request}
 
     def find_by_request(self, signed_request: str) -> ChainEntry | None:
-        """Return the decision that was recorded for a signed request, even an expired one, or None."""
+        """Return the decision that was recorded for this signed request, or None. The decision may have expired."""
         return next((one for one in self.entries if one.record.signed_request == signed_request), None)
 
 
@@ -137,8 +137,8 @@ def file_number(name: str) -> int | None:
 
 
 def verify_record(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """Verify a file's bytes, and return the record and the id of the signing key. If `workspace_id` is None, accept
-    records of all workspaces. Raise EnvelopeError or RecordError."""
+    """Verify the bytes of a signed decision. Return the decision and the id of the key that signed it. If
+    `workspace_id` is None, accept decisions about all workspaces. Raise EnvelopeError or RecordError."""
     payload, keyid = open_envelope(data, trust.signers)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):
@@ -165,14 +165,14 @@ def _verify_entry(name: str, data: bytes, trust: Trust, workspace_id: str) -> Ch
         record, keyid = verify_record(data, trust, workspace_id)
     except (EnvelopeError, RecordError) as error:
         return ChainProblem(name, _KINDS[type(error)], str(error))
-    # The first name is that in the ledger, the second that in the mirror.
+    # A decision has the first name in the ledger, and the second name in the mirror.
     if name not in (file_name(record), f"{record.decision_id}.json"):
         return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {file_name(record)} under another name")
     return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
 def build_chain(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
-    """Return the chain of the verified files. It ends at the first file that does not follow the one before it."""
+    """Put verified files in order. The valid decisions end at the first file that does not follow its predecessor."""
     files, rank = list(files), list(trust.signers)
     problems = [one for one in files if isinstance(one, ChainProblem)]
     found = sorted((one for one in files if isinstance(one, ChainEntry)), key=lambda entry: entry.record.seq)
@@ -202,8 +202,8 @@ def build_chain(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Cha
 
 
 class DecisionMade(NamedTuple):
-    """A decision in the ledger. `fresh` tells whether it was recorded just now. `doubt` is a disk error that came after
-    recording. `undelivered` is the reason why the decision is not in the workspace yet."""
+    """A decision in the ledger. `fresh` tells whether it was recorded just now. `doubt` describes a disk error after
+    the recording. `undelivered` is the reason why the decision is not in the workspace yet."""
 
     entry: ChainEntry
     fresh: bool
@@ -224,7 +224,7 @@ class Ledger:
         self.disk = disk
 
     def read(self, trust: Trust) -> Chain:
-        """Return all decisions and problems of the ledger. Raise LedgerError."""
+        """Return the valid decisions and the faulty files. Raise LedgerError if the ledger cannot be read."""
         with self._ledger_errors():
             try:
                 directory = Directory.open(self.directory, self.disk)
@@ -236,8 +236,8 @@ class Ledger:
     def append(
         self, draft: Record, key: SigningKey, trust: Trust, find_digest: Callable[[], str | None]
     ) -> DecisionMade:
-        """Write a decision to disk, and return it with its number. `find_digest` gives the return's current sha256.
-        Raise UncertainError if nobody can tell whether it is recorded. After any other DecisionError it is not."""
+        """Sign and write a decision, and return it with its number. `find_digest` reads the return's current sha256.
+        After UncertainError it may be recorded. After any other DecisionError it is not recorded."""
         try:
             with Directory.open_or_make(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
@@ -253,8 +253,8 @@ class Ledger:
             raise self._not_recorded_error(error) from error
 
     def note_refusal(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
-        """Call `write` under the ledger's lock, to note that a request was refused. If the request is already recorded,
-        return its decision instead. Raise LedgerError."""
+        """Call `write` while the ledger is locked. `write` notes that a signed request was refused. If the request has
+        a decision already, return only the decision. Raise LedgerError."""
         with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
             entry = self._read(directory, trust).find_by_request(signed_request)
             if not entry:
@@ -267,7 +267,7 @@ class Ledger:
             return directory.read(entry.name, LARGEST)
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move faulty files, and all files after a break, to `aside/`. Return their names. Raise LedgerError."""
+        """Move the faulty files and all files after them to `aside/`. Return the moved names. Raise LedgerError."""
         with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
             why_broken = {one.name for one in self._read(directory, trust).problems if file_number(one.name)}
             names = sorted(why_broken.intersection(directory.names()))
@@ -303,7 +303,7 @@ class Ledger:
         before = chain.entries[-1].sha256 if chain.entries else None
         record = replace(draft, seq=len(chain.entries) + 1, prev_sha256=before)
         name, data = file_name(record), seal(record.to_bytes(), key)
-        # Verify the new file as readers will, so that no record is written that they refuse.
+        # Verify the new file before it is written, so that no reader refuses it later.
         entry = _verify_entry(name, data, trust, self.workspace_id)
         if isinstance(entry, ChainProblem):
             raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
@@ -314,8 +314,8 @@ class Ledger:
         return DecisionMade(entry, fresh=True)
 
     def _check_recorded(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
-        """After an error while writing, return a warning if the decision is recorded nevertheless. Raise
-        NotRecordedError if it is not, and UncertainError if nobody can tell."""
+        """Find out whether a decision is recorded although writing it failed. If it is, return a warning. If it is not,
+        raise NotRecordedError. If the file cannot be read, raise UncertainError."""
         there = b""
         try:
             with suppress(FileNotFoundError):
@@ -344,6 +344,6 @@ class Ledger:
             if not file_number(name):
                 found.append(ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there; move it away"))
                 continue
-            with suppress(FileNotFoundError):  # The file was set aside after the names were listed.
+            with suppress(FileNotFoundError):  # The file may be gone since the names were listed.
                 found.append(read_entry(directory, name, trust, self.workspace_id))
         return build_chain(found, trust)

@@ -1,6 +1,6 @@
-"""The decisions that the error-propagation contract allows for a task, and the reasons against others.
+"""Says which decisions the error-propagation contract allows for a task, and why not others.
 
-The functions only compute. Of untrusted text, their sentences quote only modes, cleaned.
+The functions read and write nothing. Their sentences quote no untrusted text but the names of modes, cleaned.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from agentwatch.delegation.standing import (
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quote_text
 
-_MOST_MODES = 8  # modes that are offered; any other can be written
+_MOST_MODES = 8  # most modes that are offered; the operator can write any other mode
 
 _FAILED = frozenset({State.FAILED, State.INVALID})
 _AT_WORK = frozenset({State.SUBMITTED, State.WORKING})
@@ -32,10 +32,10 @@ _MISSING = {
 
 
 def why_refused(task: Task, action: Action, params: Params, note: str) -> str | None:
-    """Return the reason why this decision is not allowed, in one sentence, or None."""
+    """Return the reason (one sentence) why this decision is not allowed, or None if it is."""
     if reason := why_impossible(task, action, params.mitigation):
         return reason
-    # A blank answer among several would leave its question open.
+    # A blank answer leaves its question open, so every answer must have words.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
     for need in SPECS[action].needs:
@@ -77,14 +77,14 @@ def mode_of(task: Task) -> str | None:
 
 
 def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
-    """Return the modes to offer for an escalation: the fitter (after a line fault), then configured and seen modes."""
+    """Return the modes to offer for an escalation. After a fault of tools, the fitter comes first."""
     fitter = [FITTER] if is_line_fault(task) else []
     modes = dict.fromkeys((*fitter, *configured, *filter(None, map(mode_of, tasks))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
 
 
 def why_impossible(task: Task, action: Action, mitigation: Mitigation | None = None) -> str | None:
-    """Return why an action about the latest attempt is impossible now, in one sentence, or None."""
+    """Return the reason (one sentence) why an action about the latest attempt is impossible now, or None."""
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
@@ -131,12 +131,12 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 
 def _waits_elsewhere(task: Task) -> bool:
-    """Tell whether the agent's own program waits for a person. Until then the agent reads no decision."""
+    """Tell whether the agent's program waits for a person. Until the person answers, the agent reads no decision."""
     return task.own_state is State.BLOCKED and bool(task.request or task.need_in_program)
 
 
 def find_warnings(task: Task, action: Action) -> Iterator[str]:
-    """Yield the reasons against an action that is allowed nevertheless, each as a sentence."""
+    """Yield warnings about an action that is allowed, each as a sentence."""
     retry = task.retry
     if _waits_elsewhere(task):
         where = "with `a`" if any(request.is_answerable for request in task.requests) else "there"

@@ -1,9 +1,8 @@
-"""Decisions as agents read them: the operator's verified decision about an attempt, and instructions for the agent.
+"""Reads decisions for agents: finds the operator's verified decision, and tells the agent what to do.
 
-Only a signed decision counts. If the ledger can be read, only its decisions count. A sandbox may hide the ledger and
-the signing key. Then the decisions in the mirror count, verified with the public key that the orchestrator was given.
-If the signing key is readable but the ledger is not, no decision counts. A time-out is neither an approval nor a
-refusal, so the agent should ask again.
+If the ledger can be read, only its decisions are valid. A sandbox may hide the ledger and the signing key. Then the
+signed copies in the workspace (the mirror) are valid, verified with a public key from the environment. If the key can
+be read but the ledger cannot, no decision is valid. A time-out is no approval and no refusal: the agent asks again.
 """
 
 import os
@@ -42,9 +41,9 @@ CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a re
 
 
 class LookupResult(NamedTuple):
-    """The result of looking for a decision in `place`, the ledger or the mirror. `record` is the valid decision.
-    `expired` is a decision that holds no more, so the operator has to decide again. `refused` are files that are no
-    decisions. `detail` says which place was read if nothing was found."""
+    """The result of looking for a decision. `place` is the ledger or the mirror. `record` is the valid decision.
+    `expired` is an expired decision: the operator has to decide again. `refused` are invalid files. If nothing was
+    found, `detail` says which place was read."""
 
     place: str
     record: Record | None = None
@@ -54,16 +53,16 @@ class LookupResult(NamedTuple):
 
     @property
     def any_record(self) -> Record | None:
-        """The valid decision or the expired one, or None."""
+        """The valid decision or the expired decision, or None."""
         return self.record or self.expired
 
 
 class Question(NamedTuple):
-    """The attempt about which a decision is wanted. Without attempt and digests, any decision about the task fits.
+    """The attempt about which an agent wants a decision. A field that is None or empty restricts nothing.
 
     A decision fits if its return has one of the digests in `returns`, where None means that there is no return.
-    Decisions about attempts before `since` do not fit. Decisions that were `carried_out` do not fit, nor do decisions
-    that called a fitter and are `over`. If the return is no result (`is_final`), an abort fits as well.
+    Decisions about attempts before `since` do not fit. Decisions that were `carried_out` do not fit. Decisions in
+    `over`, whose fitter has ended, do not fit. If the attempt has no result (`is_final`), an abort fits as well.
     """
 
     task_id: str | None
@@ -75,12 +74,12 @@ class Question(NamedTuple):
     over: frozenset[str] = frozenset()
     carried_out: frozenset[str] = frozenset()
     is_final: bool = False
-    program: str = ""  # the task's program, if other programs may use its id
+    program: str = ""  # the task's agent program, if several programs use this task id
 
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
-            # An agent must not take the answer to a request of its program for a decision.
+            # The answer to a program's request is no decision about an attempt.
             not record.request
             and (self.task_id is None or record.task_id in (self.task_id, f"{self.task_id}#{self.program}"))
             and self.attempt in (None, record.attempt)
@@ -94,10 +93,10 @@ class Question(NamedTuple):
 
 
 class Reader:
-    """Reads the decisions of one workspace for agents, and writes receipts with its `name` (`wait`, `mcp`, …).
+    """Reads the decisions of one workspace for agents. Its `name` in receipts is `wait`, `mcp` or the like.
 
-    The `environment` may give more trusted keys than the user's configuration directory has (`AGENTWATCH_PUBLIC_KEY`).
-    It may also give the id of a workspace that is mounted at another path (`AGENTWATCH_WORKSPACE_ID`).
+    In the `environment`, `AGENTWATCH_PUBLIC_KEY` may give more trusted keys. `AGENTWATCH_WORKSPACE_ID` may give the id
+    of the workspace, if it is mounted at another path.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class Reader:
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
 
     def find(self, question: Question) -> LookupResult:
-        """Return the newest decision that fits the question. Raise KeyProblemError if a given key is malformed."""
+        """Return the newest decision that fits the question. Raise KeyProblemError if a trusted key is malformed."""
         trust = self._load_trust()
         place, records, refused = self._read_records(trust)
         fitting = filter(question.fits, records)
@@ -139,7 +138,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> LookupResult:
-        """Wait at most `timeout` seconds for a fitting decision. Raise KeyProblemError if a given key is malformed."""
+        """Call `find` until it returns a decision, for at most `timeout` seconds. Raise KeyProblemError like `find`."""
         end = clock() + timeout
         while not (found := self.find(question)).any_record and (left := end - clock()) > 0:
             sleep(min(POLL_SECONDS, left))
@@ -147,15 +146,15 @@ class Reader:
 
     def _load_trust(self) -> Trust:
         known = Trust()
-        # A sandbox may hide the keys of the user. The keys in the environment count nevertheless.
+        # A sandbox may hide the user's keys. Then only the keys in the environment are used.
         with suppress(KeyProblemError):
             known = self._keys.trust()
         return known.merged_with(parse_trust(self._given))
 
     def _read_records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
-        """Return the place that counts (ledger or mirror), its decisions about attempts, and the refused files."""
+        """Return the place that was used (ledger or mirror), its decisions about attempts, and the refused files."""
         mirrored, chain = list[ChainEntry | ChainProblem](), None
-        # Read the mirror first. A new decision is in the ledger before it is in the mirror, so it is not refused.
+        # Read the mirror before the ledger. A decision that is recorded in between is then not refused.
         try:
             with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
                 mirrored += read_mirror(directory, trust, self._workspace_id)
@@ -172,23 +171,23 @@ class Reader:
         refused = [one for one in told if one.kind is not ProblemKind.STRAY]
         if not chain and not self._keys.can_read_private():
             return MIRROR, [one.record for one in copies], refused
-        # These are copies of decisions that the ledger does not have. If the signing key is readable, no sandbox hides
-        # the ledger. The ledger is then lost, and the operator may have decided otherwise.
+        # Refuse the copies that the ledger does not have. If the signing key can be read, no sandbox hides the ledger.
+        # So the ledger is lost, and the operator may have decided otherwise.
         why = "does not have it" if chain else "is gone or cannot be read: put it back, or decide again"
         why = f"it is signed, and the ledger {self._ledger.directory} {why}"
         refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
         return "ledger", [entry.record for entry in known.values()], refused
 
     def add_decisions(self, tree: Tree, task_id: str) -> None:
-        """Add the decisions about a task to a tree, so that the tree tells the task's attempts apart."""
+        """Add the decisions about a task to a tree. The tree needs them to tell the task's attempts apart."""
         records = [one for one in self._read_records(self._load_trust())[1] if one.task_id == task_id]
         receipts = self._book.read(records)
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def write_handoff(self, record: Record) -> str | None:
-        """Write the amended handoff of a decision into the workspace, and return its path. Return None if the decision
-        has no handoff, or if the handoff cannot be written. The decision itself contains the handoff, too."""
+        """Write the amended handoff of a decision into the workspace, and return its path. Return None if there is no
+        handoff, or if it cannot be written. The decision's own file has the text of the handoff, too."""
         handoff = record.params.handoff
         if handoff is None or self._read_only:
             return None
@@ -202,13 +201,13 @@ class Reader:
     def answer(self, found: LookupResult, task: Task | None, task_id: str) -> tuple[ExitCode, dict[str, Any]]:
         """Return the exit code of `agentwatch wait` and the JSON document that it prints.
 
-        For a valid decision, `pending` is False, and the document has the record's keys, `place`, `handoff_path` and
-        `do_now`. Otherwise the document has `do_now`, and either `expired` or the task's state.
+        For a valid decision, `pending` is False. The document then has the record's keys, `place`, `handoff_path` and
+        `do_now`. Otherwise it has `do_now`, and either `expired` or the task's state.
         """
         if record := found.record:
             path = self.write_handoff(record)
             how = {"place": found.place, "handoff_path": path, "do_now": instruction(record, path)}
-            # The signed request repeats the record, and was verified. Agents do not need it.
+            # Leave out the signed request: it only repeats the decision.
             said = {name: value for name, value in record.document().items() if name != "signed_request"}
             return ExitCode.DONE, {"pending": False, **said, **how}
         if record := found.expired:
@@ -242,13 +241,13 @@ class Reader:
         return None
 
     def claim(self, record: Record, by: str) -> Claim:
-        """Ask for the right to carry a decision out, and return who got it. Raise ReceiptError if this fails."""
+        """Claim a decision, so that only one agent carries it out. Return who claimed it first. Raise ReceiptError."""
         return self._book.write_receipt(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """Return the question about the given attempt of a task, or about its latest attempt (None). A sandbox may hide
-    earlier attempts, so the latest number in the tree is only a minimum."""
+    """Return the question about an attempt of a task. If `attempt` is None, ask about the latest attempt. A sandbox may
+    hide attempts, so the latest number in the tree is only a minimum."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.ended_escalations(task_id))
@@ -260,7 +259,7 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
 
 
 def needs_no_decision(task: Task | None) -> bool:
-    """Tell whether a task has ended and asks nothing, so that nobody will decide about it."""
+    """Tell whether a task has ended and does not need the operator, so that no decision will come."""
     return task is not None and task.own_state in _HAVE_ENDED and task.question is None
 
 

@@ -1,6 +1,6 @@
-"""Records that are signed: a decision in the ledger, and an operator's request that a host record a decision.
+"""The two records that are signed: a decision, and a request (an operator asks another machine to record a decision).
 
-Signatures cover bytes. So equal records have equal bytes, and only these bytes are accepted.
+A signature covers bytes. So each record has only one valid spelling in bytes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from agentwatch.delegation.decision import (
 from agentwatch.text import quote_text
 
 VERSION = 1
-# The version of a record that answers a program's request. It also has the keys `request` and `params.rule`.
+# The version of a record that answers a program's request. Such a record also has the keys `request` and `params.rule`.
 _OF_REQUEST = 2
 # The version of a record that an operator on another machine asked for. It also has the key `signed_request`.
 _OF_SIGNED = 3
 
 # The longest validity of an answer to a program's request. Programs do not wait longer.
 ANSWER_LIFETIME = timedelta(minutes=10)
-AHEAD = timedelta(minutes=2)  # an operator's clock may be ahead of the host's by this
+AHEAD = timedelta(minutes=2)  # an operator's clock may be ahead of the host's clock by at most this
 
 # The most bytes of a record. The largest handoff fits in, even if every character is escaped.
 LARGEST = 2 * 1024 * 1024
-# The most bytes of a record of version 3, which also holds the signed request of about the same size, in base64.
+# The most bytes of a record of version 3. It contains a signed request of about its own size, in base64.
 LARGEST_SIGNED = LARGEST + LARGEST * 4 // 3 + 4096
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -51,17 +51,17 @@ _STRICT = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
 # The keys that only the host can fill in, with their placeholders in a signed request.
 _OF_HOST = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
 _OPTIONAL = ("after", "request", "signed_request")  # keys that only some records have
-# Keys of a record that a decision in the tree has, too.
+# The keys that a record shares with the decision in the tree of tasks.
 _OF_DECISION = "decision_id task_id attempt handoff_sha256 return_sha256 action operator note"
 
 
 def format_time(time: datetime) -> str:
-    """Return an aware time as text in the form of records: UTC, in whole seconds."""
+    """Return a time (with time zone) as text, in whole seconds of UTC: 2030-01-01T00:00:00Z."""
     return time.astimezone(UTC).strftime(_TIME)
 
 
 def parse_time(text: str) -> datetime:
-    """Return the time in a text that `format_time` made. Raise ValueError for other texts."""
+    """Return the time in a text that `format_time` made. Raise ValueError for any other text."""
     with suppress(ValueError):
         time = datetime.fromisoformat(text).replace(tzinfo=UTC)
         if format_time(time) == text:
@@ -78,7 +78,7 @@ Time = Annotated[str, AfterValidator(lambda text: format_time(parse_time(text)))
 
 
 class Mitigation(StrEnum):
-    """A material mitigation under the error-propagation contract. It earns a second retry."""
+    """A change that makes a retry more likely to succeed. It earns a task one extra retry."""
 
     CHANGED_INPUTS = "changed_inputs"
     REDUCED_SCOPE = "reduced_scope"
@@ -87,7 +87,7 @@ class Mitigation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The operator's answer to a question. `question` is None if there is only one thing to answer."""
+    """The operator's answer to a question. `question` is None if one answer is for all that the task asked."""
 
     question: str | None
     answer: str
@@ -95,8 +95,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a decision. `handoff` is the text of the amended handoff, and `report` that of the final error
-    report. `rule` allows similar calls for the rest of the session that asks."""
+    """The parameters of a decision. `handoff` is the text of the amended handoff. `report` is the text of the final
+    error report. `rule` is a rule of the program: it allows similar calls for the rest of the session."""
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
@@ -108,7 +108,7 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The request of a program that a record answers, with the sha256 (hex) of the exact input that was shown."""
+    """The program's request that a record answers, with the sha256 (hex) of the exact input that the operator saw."""
 
     program: Name
     session: Name
@@ -118,10 +118,11 @@ class Asked:
 
 
 class Subject(NamedTuple):
-    """The subject of a decision: one attempt, with the sha256 of the handoff and of the return that the operator saw.
+    """The subject of a decision: one attempt of a task. The digests are of the handoff and the return that the operator
+    saw.
 
     If an earlier decision about this attempt called a fitter that has ended, `after` is the id of that decision. If the
-    subject is a `request`, task and attempt only say where the request came up, and the digests are None.
+    subject is a program's `request`, task and attempt say where it was shown, and the digests are None.
     """
 
     workspace_id: str
@@ -134,7 +135,7 @@ class Subject(NamedTuple):
 
     @property
     def decision_id(self) -> str:
-        """The id of the decision, computed from the subject. Raises RecordError if the subject cannot be written."""
+        """The id of the decision, computed from the subject. Raises RecordError if an id cannot be encoded."""
         try:
             if asked := self.request:
                 return make_request_id(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
@@ -148,9 +149,10 @@ class Subject(NamedTuple):
 class Record:
     """One decision as it is signed. Times are UTC, like `2030-01-01T00:00:00Z`. `expires_at` is None if the decision
     never expires. `seq` counts the decisions of a workspace from 1. `prev_sha256` is the sha256 of the previous
-    decision's file, None for the first decision. `after` is the id of an earlier decision about the same attempt, whose
-    fitter has ended. `request` is the program's request that is answered. `signed_request` is the envelope in which an
-    operator asked a host for this record. The last three are written only if they are present."""
+    decision's file, None for the first decision. `after` is the id of an earlier decision about this attempt, if that
+    decision called a fitter who has ended. `request` is the program's request that the decision answers.
+    `signed_request` is the envelope in which an operator asked this host for the decision. These last three keys are
+    left out if they are None."""
 
     version: Annotated[int, Field(ge=VERSION, le=_OF_SIGNED)]
     workspace_id: Name
@@ -177,7 +179,7 @@ class Record:
             raise ValueError("only the first decision of a workspace has none before it")
         if self.decision_id != self.subject.decision_id:
             raise ValueError("the decision id is not that of the attempt it speaks of")
-        # A parameter without meaning for the action is refused, so that nobody wonders whether it counts.
+        # Refuse a parameter that the action does not use. Otherwise somebody may think that it has an effect.
         spec = SPECS[self.action]
         given = {one.name for one in fields(Params) if getattr(self.params, one.name) not in (None, ())}
         if given - spec.takes:
@@ -192,7 +194,7 @@ class Record:
         return self
 
     def _check_answer(self, asked: Asked) -> None:
-        """Raise ValueError if an answer to a request could pass for a decision about an attempt."""
+        """Raise ValueError if the record is no valid answer to this request."""
         if not {self.handoff_sha256, self.return_sha256, self.after} <= {None}:
             raise ValueError("an answer to a request is about no handoff and no return")
         is_permission = asked.kind is RequestKind.PERMISSION
@@ -208,7 +210,7 @@ class Record:
         return Subject(**{name: getattr(self, name) for name in Subject._fields})
 
     def is_expired(self, now: datetime) -> bool:
-        """Tell whether the decision has expired at an aware time."""
+        """Tell whether the decision has expired at the time `now` (with time zone)."""
         return self.expires_at is not None and now >= parse_time(self.expires_at)
 
     def says_the_same(self, other: Record) -> bool:
@@ -224,7 +226,7 @@ class Record:
         return document
 
     def to_bytes(self) -> bytes:
-        """Return the bytes that are signed. Raise RecordError if they are too many, or if a text cannot be encoded."""
+        """Return the bytes to sign. Raise RecordError if there are too many bytes, or if a text cannot be encoded."""
         try:
             data = to_json(self.document()).encode()
         except ValueError as error:
@@ -253,7 +255,7 @@ def make_draft(
     expires_at: datetime | None = None,
     signed_request: str | None = None,
 ) -> Record:
-    """Return a new record, numbered as if it were the ledger's first. Raise RecordError if it is invalid."""
+    """Return a new record. The ledger later replaces its number, which is 1. Raise RecordError if it is invalid."""
     try:
         return Record(
             version=_version_of(subject.request, signed_request),
@@ -274,7 +276,7 @@ def make_draft(
 
 
 def parse(data: bytes) -> Record:
-    """Return the record that has exactly these bytes. Raise RecordError if none has."""
+    """Return the record in these bytes. Raise RecordError if `to_bytes` would not return exactly these bytes."""
     if len(data) > LARGEST_SIGNED:
         raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
     try:
@@ -293,7 +295,7 @@ def to_json(value: object) -> str:
 
 
 def error_words(error: ValidationError) -> str:
-    """Return the first validation error in words, without the faulty value, which may be untrusted text."""
+    """Return the first validation error in words. The faulty value is left out, because it may be untrusted text."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     if place == "version":
@@ -302,9 +304,10 @@ def error_words(error: ValidationError) -> str:
 
 
 class SignedRequest(NamedTuple):
-    """An operator's signed request that a host record a decision. `host` is the id of the host's key. The host may
-    record the decision until `record_by`. `asked` is the wanted record. Only the host knows its number, its predecessor
-    and the operator's name, so these are placeholders. The record's time is the host's clock at the time of signing."""
+    """A request in which an operator asks another machine (the host) to record a decision. `host` is the id of the
+    host's key. The host may record the decision until `record_by`. `asked` is the wanted record. Its number,
+    predecessor and operator are placeholders, because only the host knows them. Its time is the host's time when the
+    request was signed."""
 
     host: str
     record_by: str
@@ -324,15 +327,15 @@ def sign_request(request: SignedRequest, key: SigningKey) -> str:
 
 
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
-    """Verify the envelope of a request. Return the request and the id of its key, which may be trusted no more. Raise
-    EnvelopeError or RecordError."""
+    """Verify a request's envelope. Return the request and the id of its key. The caller checks whether the key is still
+    trusted. Raise EnvelopeError or RecordError."""
     data, keyid = open_envelope(text.encode(errors="replace"), trust.requesters, REQUEST_TYPE)
     return _parse_request(data), keyid
 
 
 def verify_request(record: Record, keyid: str, trust: Trust) -> None:
-    """Check that a record is what the operator asked the host for, if the record has a signed request. Raise
-    EnvelopeError or RecordError."""
+    """If a record has a signed request, check that the record is what the request asks for. Raise EnvelopeError or
+    RecordError if it is not."""
     if record.signed_request is None:
         return
     signed, operator = read_request(record.signed_request, trust)
@@ -366,7 +369,7 @@ def _parse_request(data: bytes) -> SignedRequest:
 
 
 class AlreadyDecidedError(DecisionError):
-    """The attempt or request was decided before. `existing` is the decision that holds."""
+    """The attempt or request was decided before. `existing` is the earlier decision, which stays valid."""
 
     exit_code = 6
 
@@ -381,18 +384,18 @@ class AlreadyDecidedError(DecisionError):
 
 
 def to_asked(request: Request) -> Asked:
-    """Return a request in the form that a record has for it."""
+    """Return the part of a request that is written into the record of its answer."""
     return Asked(request.source, request.session_id, request.nonce, request.kind, request.input_sha256)
 
 
 def is_answer_to(record: Record, request: Request) -> bool:
-    """Tell whether a verified record answers exactly this request, with an answer that the request takes."""
+    """Tell whether a verified record answers exactly this request, and the request takes the answer."""
     is_its_own = record.request == to_asked(request) and record.decision_id == request.request_id
     return is_its_own and not why_unanswerable(request, record.action, record.params, record.note)
 
 
 def why_unanswerable(request: Request, action: Action, params: Params, note: str = "") -> str | None:
-    """Return why a request does not take this answer, in one sentence, or None."""
+    """Return the reason (one sentence) why a request does not take this answer, or None if it does."""
     if action not in request.actions:
         taken = " and ".join(request.actions)
         why = f": {request.why_not}" if request.why_not else ""
@@ -421,7 +424,7 @@ def _why_incomplete(request: Request, params: Params) -> str | None:
 
 
 def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") -> Decision:
-    """Return a record as the decision that the tree shows. `waits` is the reason why it is not delivered yet."""
+    """Return the decision that the tree shows for a record. `waits` is the reason why it is not delivered yet."""
     params, same = record.params, {name: getattr(record, name) for name in _OF_DECISION.split()}
     return Decision(
         **same,

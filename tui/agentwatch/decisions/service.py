@@ -1,7 +1,7 @@
-"""Decisions as the operator makes them: record a decision, deliver it, and follow what becomes of it.
+"""Records the operator's decisions, delivers them into the workspace, and reports how far each decision has got.
 
-`DecisionService` records decisions in the ledger of this machine. Its subclass for a host asks the host to record them.
-`DecisionWatcher` reports changes to a running monitor.
+`DecisionService` writes into the ledger of this machine. A subclass for other machines asks a host to record the
+decision. `DecisionWatcher` reports changes to the screen.
 """
 
 import getpass
@@ -57,20 +57,20 @@ from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import MAX_BYTES, FileRefusedError, read_file, system_name
 from agentwatch.state import state_directory, workspace_id
 
-# The validity of a decision that asks for work. After a longer time, the workspace may have changed. An agent that asks
-# later reads that the decision has expired, and the operator can decide about the attempt again.
+# A decision that asks for work, such as a retry, expires after this time, because the workspace may have changed. An
+# agent that asks later reads that the decision has expired. The operator can then decide again.
 LIFETIME = timedelta(days=7)
 
 _OURSELVES = "agentwatch"
-_MOST_FORGED = 1_000  # files of the mirror that are reported
-_LOOK_SECONDS = 30.0  # between two checks of the mirror if no directory has changed
+_MOST_FORGED = 1_000  # most forged files of the mirror that are reported
+_LOOK_SECONDS = 30.0  # the mirror is checked after this time even if no directory has changed
 
 
 class DecisionService:
-    """Makes the operator's decisions in one workspace, each valid for `lifetime`. Any thread may use it.
+    """Records the operator's decisions about one workspace. Any thread may call the methods.
 
-    Decisions are signed with the key of one configuration directory. `passphrase` is called once if the key is
-    encrypted. If `read_only`, nothing is written into the workspace.
+    The key in the `configuration` directory signs the decisions. If the key is encrypted, `passphrase` is called once.
+    A decision that asks for work is valid for `lifetime`. If `read_only`, nothing is written into the workspace.
     """
 
     answer_lifetime = ANSWER_LIFETIME
@@ -103,28 +103,28 @@ class DecisionService:
 
     @property
     def unreachable(self) -> str | None:
-        """A sentence that says why nothing can be decided now, or None."""
+        """The reason (a sentence) why nothing can be decided now, or None."""
         return None
 
     def now(self) -> datetime:
-        """Return the current aware time on the machine of the ledger."""
+        """Return the current time, with time zone, on the machine that has the ledger."""
         return datetime.now(UTC)
 
     # The key
 
     def why_locked(self) -> str | None:
-        """Return a sentence if the next decision needs a passphrase, else None. Raise KeyProblemError."""
+        """Return a sentence if the key is encrypted and not unlocked yet, else None. Raise KeyProblemError."""
         with suppress(KeyMissingError):
             if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
         return None
 
     def unlock(self, passphrase: str) -> None:
-        """Load the encrypted key for this and all later decisions. Raise KeyProblemError."""
+        """Decrypt the signing key, and keep it for later decisions. Raise KeyProblemError if this fails."""
         self._signing = self.keys.load(lambda: passphrase)
 
     def load_key(self) -> SigningKey:
-        """Return the signing key, and make it before the first decision. Raise KeyProblemError."""
+        """Return the signing key. Create it before the first decision. Raise KeyProblemError if the key is lost."""
         try:
             if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
@@ -140,7 +140,7 @@ class DecisionService:
     # Deciding
 
     def subject(self, task: Task) -> Subject:
-        """Return a task's latest attempt, as it is now, as the subject of a decision."""
+        """Return the subject of a decision about a task's latest attempt: its ids, and the digests of its files."""
         latest = task.latest
         over = [one.decision_id for one in latest.decisions if one.over]
         return Subject(
@@ -161,9 +161,9 @@ class DecisionService:
         find_digest: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record a decision and deliver it. `find_digest` gives the return's current sha256. Raise DecisionError."""
+        """Record a decision and deliver it. `find_digest` reads the return's current sha256. Raise DecisionError."""
         now = self.now()
-        # Nobody works on an ended task any more, so a decision that ends it need not expire.
+        # A decision that ends its task asks for no work, so it never expires.
         ends = None if action in ENDING else now + self.lifetime
         draft = make_draft(
             subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
@@ -181,8 +181,8 @@ class DecisionService:
         why_gone: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record the answer to a request. Task and attempt say where the request was shown. `why_gone` returns a
-        sentence if nobody waits for the answer any more. Raise DecisionError."""
+        """Record the answer to a program's request, which was shown at this task and attempt. `why_gone` returns a
+        sentence if the program does not wait any more. Raise DecisionError."""
         now = self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=to_asked(request))
         # A record's time has whole seconds, so the request's time limit is rounded up.
@@ -194,8 +194,8 @@ class DecisionService:
         return self.record(draft, partial(require_answerable, request, draft, why_gone))
 
     def record(self, draft: Record, find_digest: Callable[[], str | None]) -> DecisionMade:
-        """Record a draft, and deliver it unless it is an answer. `find_digest` gives the return's current sha256,
-        or raises a DecisionError."""
+        """Sign a draft and add it to the ledger. Deliver it, unless it answers a program's request. `find_digest` reads
+        the current sha256 of the return, or raises a DecisionError to refuse the draft."""
         made, why = self.ledger.append(draft, self.load_key(), self.keys.trust(), find_digest), None
         if not draft.request:
             try:
@@ -205,15 +205,15 @@ class DecisionService:
                 why = str(error)
         return made._replace(undelivered=why)
 
-    # Looking
+    # Reading
 
     def read(self) -> Chain:
-        """Return all decisions and problems of the ledger. Raise DecisionError."""
+        """Return the valid decisions and the faulty files of the ledger. Raise DecisionError."""
         return self.ledger.read(self.keys.trust())
 
     def update_mirror(self, *, writes: bool = True) -> Mirror:
-        """Return the mirror's state with all forged files. If `writes`, first deliver waiting decisions and restore
-        edited copies. Raise DecisionError."""
+        """Return the state of the mirror, with its forged files. If `writes`, first write the decisions that the mirror
+        lacks, and restore edited copies. Raise DecisionError."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
         told = self.receipts(entry.record for entry in chain.about_attempts.values())
@@ -223,12 +223,12 @@ class DecisionService:
             with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
                 found += find_differences(directory, chain, trust, self.workspace_id)
             if not os.path.exists(self.ledger.directory) and not self.keys.can_read_private():
-                # A sandbox hides the ledger and the key, so nobody can tell who signed a file.
+                # This process is in a sandbox that hides the ledger and the key. So it cannot tell who signed a file.
                 found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
             return Mirror(waiting, UNWRITTEN if waiting else None, tuple(found))
         mirror = deliver_missing(self._workspace, self.ledger, chain, trust)
         for name in {*waiting}.difference(mirror.pending):
-            # Without its receipt the decision is delivered nevertheless. The next call writes the receipt.
+            # The decision is delivered even if this receipt cannot be written. The next call tries again.
             with suppress(ReceiptError):
                 self._book.write_receipt(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
@@ -238,20 +238,20 @@ class DecisionService:
         return self._book.read(records)
 
     def change_stamps(self) -> list[tuple[int, ...] | None]:
-        """Return a value that changes when a decision or a receipt is added. This takes little time."""
+        """Return a value that changes when a decision or a receipt is added. This is fast."""
         return [
             change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
         ]
 
     def record_acted(self, decision: Decision, by: str) -> None:
-        """Write the receipt that a decision was carried out. Raise ReceiptError."""
+        """Write the receipt that the agent or program acted on the decision. Raise ReceiptError."""
         since = format_time(datetime.fromtimestamp(decision.at, UTC))
         is_private = bool(decision.request_id)
         self._book.write_receipt(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
 
 class DecisionWatcher(Pollable):
-    """Reports new decisions of a workspace, their stages, and forged files, once or as a part of a worker."""
+    """Reports new decisions of a workspace, how far each has got, and forged files. It may run in a worker."""
 
     def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time):
         self.desk = desk
@@ -259,13 +259,13 @@ class DecisionWatcher(Pollable):
         self._clock = clock
         self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: set[str] = set()  # ids of carried-out decisions that need a receipt
+        self._acted: set[str] = set()  # ids of decisions that were acted on, but have no receipt for it
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
         self._looks_again = False
 
     def read_changes(self, *, writes: bool = True) -> list[Event]:
-        """Return the changes since the last call. If `writes`, deliver waiting decisions first. Blocks."""
+        """Return the changes since the last call. If `writes`, deliver undelivered decisions first. Blocks."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
         try:
             mirror, chain = self.desk.update_mirror(writes=writes), self.desk.read()
@@ -292,7 +292,7 @@ class DecisionWatcher(Pollable):
         return events
 
     def queue_acted(self, tasks: Iterable[Task]) -> None:
-        """Remember the decisions that were carried out. The next poll writes their receipts."""
+        """Remember the decisions about these tasks that were carried out. The next poll writes their receipts."""
         for task in tasks:
             decisions = (one for attempt in task.attempts for one in attempt.decisions)
             self._acted.update(one.decision_id for one in decisions if one.receipt.stage is Stage.ACTED)
@@ -304,7 +304,7 @@ class DecisionWatcher(Pollable):
         self.wake()
 
     def poll(self) -> list[Event]:
-        """Write the queued receipts, and read the changes if there may be any. Blocks."""
+        """Write the queued receipts. Return the changes if a directory changed or some time has passed. Blocks."""
         while self._acted:
             known = self._known.get(self._acted.pop())
             if known and known.receipt.stage is not Stage.ACTED:
@@ -317,13 +317,13 @@ class DecisionWatcher(Pollable):
         has_changed = places != self._looked
         if not (has_changed or self._looks_again or time.monotonic() >= self._look_at):
             return []
-        # The clocks of file systems are coarse, so a file that was just added may not change the stamps: read again.
+        # File systems have coarse clocks: a second new file may not change the stamps. So the next poll reads again.
         self._looked, self._looks_again = places, has_changed
         return self.read_changes()
 
 
 def require_answerable(request: Request, draft: Record, why_gone: Callable[[], str | None]) -> None:
-    """Raise NotAllowedError if a request does not take an answer, or RequestGoneError if nobody waits for it."""
+    """Raise NotAllowedError if a request does not take this answer, or RequestGoneError if nobody waits for it."""
     if why := why_unanswerable(request, draft.action, draft.params, draft.note):
         raise NotAllowedError(f"not recorded: {why}")
     if why := why_gone() or ("its time is over" if draft.is_expired(parse_time(draft.created_at)) else None):
@@ -331,8 +331,8 @@ def require_answerable(request: Request, draft: Record, why_gone: Callable[[], s
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
-    """Return the current sha256 of a return's file, or None if it is missing. Raise ReturnChangedError if the file
-    cannot be read."""
+    """Return the current sha256 of a return's file. Return None if there is no file. Raise ReturnChangedError if the
+    file cannot be read."""
     if not relative:
         return None
     try:
@@ -344,7 +344,7 @@ def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BY
 
 
 def operator_name() -> str:
-    """Return the name of the operating system's user, as the operator's name in records."""
+    """Return the operator's name for decisions: the user name in the operating system."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,10 +1,10 @@
-"""Signed statements about a task's state, for other people: in-toto Statements about its handoff and its return.
+"""Signed statements about a task's state, which other people can verify. They have the format of in-toto Statements.
 
 Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The same key signs statements and decisions, in the
 same form of envelope. A file with several statements has one envelope per line.
 
-The subject of a statement is the handoff and the return of the latest attempt. Other people find a statement by the
-digests of these files. The digests of earlier attempts are in the predicate.
+The subject of a statement is the latest attempt's handoff and return, with their digests. So other people find the
+statements about a file. The digests of earlier attempts are in the predicate (the statement's content).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
 TYPE = "https://in-toto.io/Statement/v1"
-# The type of the predicate. As in-toto prescribes, new keys need no new version.
+# The type of the predicate (the statement's content). In-toto prescribes: added keys need no new version.
 PREDICATE_TYPE = "urn:agentwatch:task:v1"
 
 _OF_TASK = (
@@ -56,7 +56,7 @@ class Statement(_Strict):
     contradicted: bool
     made_at: Time
     workspace_id: Name
-    subject: tuple[tuple[str, str], ...] = ()  # name and sha256 of each handoff and return that it is about
+    subject: tuple[tuple[str, str], ...] = ()  # name and sha256 of each file that the statement is about
 
 
 class _Whole(_Strict):
@@ -67,7 +67,7 @@ class _Whole(_Strict):
 
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
-    """Return the names and digests of the latest attempt's handoff and return, as far as they exist."""
+    """Return the names and digests of the latest attempt's handoff and return. Leave out a file that does not exist."""
     parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
     return tuple({"name": _artifact_name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
 
@@ -81,9 +81,9 @@ def statement_of(
     workspace_id: str,
     now: datetime,
 ) -> bytes:
-    """Return the payload of a statement about a task's state `now`. `task` is the task's object in `tree --json`, and
-    `decided` are its entries in the ledger. `complete` tells whether everything could be read. Raise RecordError if the
-    payload is too large."""
+    """Return the bytes to sign for a statement about a task at the time `now`. `task` is the task's object in `tree
+    --json`. `decided` are the decisions about the task. `complete` tells whether all files could be read. Raise
+    RecordError if there are too many bytes."""
     whole = {
         "_type": TYPE,
         "subject": list(subject),
@@ -99,7 +99,7 @@ def statement_of(
             "decisions": list(map(_decision_facts, decided)),
         },
     }
-    # Other readers would not accept a lone surrogate, so it becomes a `?`.
+    # A lone surrogate (half a character) becomes a `?`, because other JSON readers would refuse it.
     payload = to_json(whole).encode("utf-8", "replace")
     if len(payload) > LARGEST_SIGNED:
         raise RecordError(f"a statement about it has {len(payload):,} bytes, and {LARGEST_SIGNED:,} are read")
@@ -107,8 +107,7 @@ def statement_of(
 
 
 def verify_statement(data: bytes, trust: Trust) -> tuple[Statement, str]:
-    """Verify an envelope, and return its statement and the id of the signing key. Raise EnvelopeError or
-    RecordError."""
+    """Verify an envelope. Return its statement and the id of the signing key. Raise EnvelopeError or RecordError."""
     payload, keyid = open_envelope(data, trust.signers, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
@@ -127,7 +126,7 @@ def is_statement(data: bytes) -> bool:
 
 
 def _artifact_name(version: Seen, part: str) -> str:
-    """Return a name for a handoff or return. In a session both have the same path, so the part is added."""
+    """Return a name for a handoff or return. Both may be in one session with one path, so `part` is added."""
     return f"{version.path}#{part}" if version.stored else version.path
 
 
@@ -136,7 +135,6 @@ def _select_values(values: Mapping[str, Any], names: str) -> dict[str, Any]:
 
 
 def _decision_facts(entry: ChainEntry) -> dict[str, Any]:
-    """Return the facts of a decision for a statement, with the digest of its file in the ledger."""
     record = entry.record
     said = {name: getattr(record, name) for name in _OF_DECISION.split()}
     return {"sha256": entry.sha256, "keyid": entry.keyid, "of_request": record.request is not None, **said}

@@ -1,11 +1,12 @@
 """Checks the claims of returns against the disk, git and the log of commands.
 
-- Only a false statement is contradicted. Missing citations and success criteria are unverifiable.
-- If git fails or its history is incomplete, a file's time proves nothing: an old file may only have been touched. A
-  handoff's own time proves nothing if its inode was changed later (`st_ctime`).
-- If a return was moved, files are found that moved with it. A file of the same name elsewhere does not count as moved.
-- Agents can write the repository's configuration, so git never reads it. git gets an empty repository of agentwatch and
-  borrows only the index and the objects.
-- The log is searched for the commands of a sentence before the sentence is understood. A shell line that is not fully
+- A claim is contradicted only if it is false. A missing citation or success criterion is only unverifiable.
+- Without git's full history, a file's time proves nothing: somebody may have touched an old file. The time of a
+  handoff's file proves nothing if its inode was changed later (`st_ctime`).
+- If a return was moved, the claimed files that were moved along with it are found. Elsewhere, files of the same name
+  are not looked for.
+- Agents can write the repository's configuration, so git must not read it. git gets an empty repository of agentwatch,
+  with only the index and the objects of the real one.
+- To understand a sentence, agentwatch first looks for its commands in the log. A shell line that is not fully
   understood may have started and changed anything.
 """

@@ -1,4 +1,4 @@
-"""Checks the claims of many returns in one round. The disk and git are asked once for all of them."""
+"""Checks the claims of many returns together, so that each file and git are read only once for all claims."""
 
 import math
 import os
@@ -19,7 +19,7 @@ from agentwatch.sources.worktrees import NoRepositoryError
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000
-_LARGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
+_LARGEST = 4 * 1024 * 1024  # most bytes of a file whose lines are counted
 _OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace
 _LONGEST_CLAIM = 4_096  # characters of a claimed path or text; more are cut off
 _EMPTY_BY_NATURE = re.compile(
@@ -33,7 +33,7 @@ _Judged = tuple[Verdict, str]
 
 
 class CheckRequest(NamedTuple):
-    """A return whose statements are to be checked. `gone` tells whether the return's file is deleted."""
+    """A return with its claims (`stated`) to check. `gone` tells whether the return's file is deleted."""
 
     target: Target
     stated: Sequence[RawClaim]
@@ -48,8 +48,8 @@ class CheckResult(NamedTuple):
 
 
 class _HandedOff(NamedTuple):
-    """The time when the handoff was written (`at`, epoch seconds). If it is None, `why` is the reason. The file's time
-    may have been set back, so `sure` is a time at which the file certainly existed."""
+    """The time when the handoff was written (`at`, epoch seconds). If the time is unknown, `at` is None and `why` is
+    the reason. The file's time may have been set back, so `sure` is a time at which the file certainly existed."""
 
     at: float | None = None
     sure: float = 0.0
@@ -57,8 +57,8 @@ class _HandedOff(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace, in a worker thread. Each round reads the disk and git anew. `change_by_others`
-    describes a change between two times by other runs than the given ones."""
+    """Checks claims in one workspace, in a worker thread. Each check reads the disk and git anew. `change_by_others`
+    describes a change of files between two times by runs that are not among the given runs."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Checker:
 
     def check(self, requests: Sequence[CheckRequest]) -> list[CheckResult]:
         """Return a result for each request, in the same order. Blocks while git works."""
-        # Each path is resolved and read only once in a round.
+        # Each path is resolved and read only once for all requests.
         self._place, self._read_facts = (
             cache(partial(place_of, workspace=self._root)),
             cache(partial(read_facts, self._root)),
@@ -120,7 +120,7 @@ class Checker:
         return next((one for one in near if self._read_facts(one).is_there), path)
 
     def _git_change(self, since: float, until: float) -> str:
-        """Return in words which file was changed between two times, as far as git shows, or ""."""
+        """Return words about a file that, according to git, was changed between two times, or ""."""
         first, last = since + SLACK, until + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
@@ -149,7 +149,7 @@ class Checker:
         return _HandedOff(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
 
     def _read_git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
-        # git knows no directories. Some files in a directory may be new, others not.
+        # git cannot answer for a directory: some of its files may be new, and some old.
         if self._view is None or self._read_facts(path).kind is FileKind.DIRECTORY:
             return None
         return self._view.facts(path, handed_off_at)

@@ -12,12 +12,12 @@ from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD = "not understood"
-MAX_CLAIMS = 1_000  # claims of one return that are checked; one more says that the rest was not checked
+MAX_CLAIMS = 1_000  # most claims of one return that are checked; one more claim says that the rest was not
 LONGEST = 4_096  # characters of a text that are read; no path is longer
 
 
 class ClaimKind(StrEnum):
-    """The kinds of claims. A claim about a text, not about a file, has the text as its path."""
+    """The kinds of claims. A claim that names no file has its text in the field `path`."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -37,8 +37,8 @@ class ClaimKind(StrEnum):
 
 
 class RawClaim(NamedTuple):
-    """A claim that was not checked yet. If `is_file`, its path must be looked up. `excuse` is the reason why the claim
-    may be true even if the file is missing. If `is_about`, the claim says more than that the file exists."""
+    """A claim that was not checked yet. If `is_file`, the checker looks for the file. `excuse` is the reason why the
+    claim may be true even if the file is missing. If `is_about`, the claim says more than that the file exists."""
 
     claim: Claim
     is_file: bool = False
@@ -85,12 +85,12 @@ def claims_of(
 ) -> list[RawClaim]:
     """Return the claims of a return and the demands of its handoff, or [] if the text is no return. Never raise.
 
-    Names are paths relative to the workspace. If `stored`, both texts come from a session. `judge` checks statements
-    about commands against the log. It is None if there is no log.
+    The names are paths relative to the workspace. If `stored`, both texts come from a session. `judge` checks
+    statements about commands against the log. Without a log, it is None.
     """
     opened = None if stored else read(returned_text, returned_name)
     if opened is None or not isinstance(opened.document, Return):
-        # In a transcript, prose or a fence may be around the return.
+        # In a transcript, other text may surround the return.
         opened = read_stored(returned_text)
     if opened is None or not isinstance(opened.document, Return):
         return []
@@ -179,8 +179,8 @@ _SPELLED_LINES = re.compile(
 
 
 def paths_in_evidence(text: str) -> list[RawClaim]:
-    """Return a claim for each path that a bullet of evidence names, or [] if it names none. Text around the paths, or
-    after a colon, is a statement about the files. Text after a dash or in brackets only describes them."""
+    """Return a claim for each path that a bullet of evidence names. Text around the paths or after a colon is a
+    statement about the files. Text after a dash or in brackets only describes the files."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
     if marked := list(_MARKED.finditer(text)):
         is_leading = marked[0].start() == 0
@@ -205,7 +205,7 @@ def _to_claims(words: list[str], *, is_about: bool) -> list[RawClaim]:
 
 
 def _split_lines(word: str) -> tuple[str, Lines]:
-    """Return a word without line numbers such as `:12-40` or `#L12`, and the first and last line, or None."""
+    """Split line numbers such as `:12-40` or `#L12` from a word. Return the word, and these numbers or None."""
     match = _LINES.match(word)
     return (match[1], (int(match[2]), int(match[3] or match[2]))) if match else (word, None)
 

@@ -1,6 +1,6 @@
-"""Finds the places of claimed paths in the workspace, and reads facts about the files there.
+"""Finds the files that claims name in the workspace, and reads facts about these files, such as their times.
 
-No file is opened, no path is expanded, and no link is followed out of the workspace.
+No file is opened. `~` is not expanded. No link is followed out of the workspace.
 """
 
 import errno
@@ -18,21 +18,21 @@ from agentwatch.sources.files.read import kind_in_words, system_name
 
 _ELSEWHERE = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-# Documents. A change of a document does not make a test run outdated.
+# The names of documents. A test run stays valid if a document changes after it.
 DOCUMENT = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
 
 
 class ClaimedPlace(NamedTuple):
-    """The place of a claimed path, `relative` to the workspace. If it is None, `fault` says why there is no place."""
+    """A claimed path, `relative` to the workspace. If `relative` is None, `fault` says why the path names no file."""
 
     relative: str | None
     fault: str = ""
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
-    """Return the place of a claimed path in a workspace, whose own path must be absolute and resolved."""
+    """Find a claimed path in a workspace. The path of the workspace must be absolute and resolved."""
     path, base = path.strip(), f"{workspace.rstrip('/')}/"
     if not path:
         return ClaimedPlace(None, "it is empty: it names no file")
@@ -45,16 +45,16 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
 
 
 def moved_places(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
-    """Return the places to which a file claimed at `path` may have moved with its return, the likeliest first.
+    """Return the paths to which a claimed file may have been moved together with its return, the likeliest first.
 
-    `returned` is the path of the return now, and `former` are its earlier paths. Without these, guess that a directory
-    of the path has moved up or down: `specs/7/x.md` may be in `specs/archive/7/`.
+    `returned` is the present path of the return, and `former` are its earlier paths. Also guess that a directory was
+    moved up or down: `specs/7/x.md` may now be in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]
     places: list[str] = []
     for name in former:
         old, new = system_name(name).split("/")[:-1], list(into)
-        # Only the directories above the common end of both paths have moved.
+        # Cut off the common end of both paths: only the directories above it have moved.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()
@@ -68,7 +68,7 @@ def moved_places(path: str, returned: str, former: Iterable[str] = ()) -> list[s
 
 
 def _is_subsequence(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
-    """Tell whether all of some names are among the others, in the same order."""
+    """Tell whether the second sequence has all names of the first, in the same order."""
     rest = iter(all_of_them)
     return all(name in rest for name in some)
 
@@ -85,9 +85,9 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """The facts of one path. They change if the file is written, replaced or removed. `words` describe the kind OTHER,
-    or the reason of REFUSED. `real` is the target of a symbolic link inside the workspace, and `links` is the number of
-    hard links."""
+    """Facts about one path. They are different after the file was written, replaced or removed. `words` describe a file
+    of kind OTHER, or say why a file is REFUSED. `real` is the target of a symbolic link inside the workspace. `links`
+    is the number of hard links."""
 
     kind: FileKind
     words: str = ""

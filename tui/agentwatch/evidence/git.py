@@ -1,8 +1,8 @@
 """Asks git about the files of a workspace, without letting git read the repository's own configuration.
 
-git gets an empty git directory that comes with this package. Environment variables name the objects and the index, and
-arguments give the settings. So git runs no program that the repository names, asks no remote, and writes nothing. Files
-that a filter rewrites (large file storage) are compared as they are on disk.
+git gets an empty git directory that comes with this package. Environment variables point git to the repository's
+objects and index. Arguments give the settings. So git runs no program that the repository names, asks no remote, and
+writes nothing. Files that a filter rewrites (large file storage) are compared as they are on disk.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ from agentwatch.sources.worktrees import NoRepositoryError, find_git_directories
 from agentwatch.sources.worktrees import read_git_file as _text
 
 SECONDS = 10.0
-COPY_SECONDS = 30.0  # longer, because without an answer all old files of a fresh clone look new
+COPY_SECONDS = 30.0  # longer than SECONDS: without git's answer, all files of a fresh clone look new
 MAX_BYTES = 32 * 1024 * 1024
 SLACK = 0.05  # seconds by which a file's time may differ from a program's clock
 
 _PACKED = 64 * 1024 * 1024
 _CONFIGURATION = 1024 * 1024
-_MOST = 20_000  # references that are read
+_MOST = 20_000  # most references (branches and tags) that are read
 _TIPS = 5_000
-_FAN_OUT = 2  # letters in the name of a directory of stored objects
+_FAN_OUT = 2  # letters in the name of a directory below `objects`, such as `a7`
 _SHA256 = 64
 _LATEST = 2**31 - 1  # the last second that older versions of git understand
 _OBJECT_NAME = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -47,7 +47,7 @@ _EMPTY = Path(__file__).parent / "empty"  # git directories without a commit, on
 _SETTINGS = (
     "core.bare=false core.fsmonitor=false core.filemode=false core.hooksPath=/dev/null core.attributesFile=/dev/null"
     " core.untrackedCache=false core.pager=cat core.logAllRefUpdates=false core.splitIndex=false protocol.allow=never"
-    # Refreshing would write the index.
+    # Do not let `git diff` write the index.
     " diff.ignoreSubmodules=all diff.autoRefreshIndex=false submodule.recurse=false gc.auto=0 maintenance.auto=false"
 )
 _ENVIRONMENT = {
@@ -72,9 +72,9 @@ class GitFailedError(NoRepositoryError):
 
 
 class Git(NamedTuple):
-    """A way to run git on one work tree, `top`. `prefix` is the path of the workspace in the work tree, "" or ending in
-    `/`. `head` is the commit checked out, None if there is none. `tips` are the objects of `head`, branches and tags.
-    git gets only the given `environment`."""
+    """Runs git on one work tree, whose path is `top`. `prefix` is the path of the workspace in the work tree: "", or
+    ending in `/`. `head` is the commit that is checked out, or None. `tips` are the object names of `head`, of all
+    branches and of all tags. git gets only the given `environment`."""
 
     top: str
     common_directory: str
@@ -87,10 +87,10 @@ class Git(NamedTuple):
 
     def run_command(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> bytes:
         """Run one git command and return its output. Raise GitFailedError if git fails or takes longer than `seconds`.
-        If the output has more than `max_bytes`, cut it if `cuts`, else raise GitFailedError."""
+        If the output is longer than `max_bytes`, cut it off if `cuts`, else raise GitFailedError."""
         end, null = time.monotonic() + self.seconds, subprocess.DEVNULL
         try:
-            # In a session of its own, git is killed with all processes that it starts.
+            # git gets a session of its own, so that it can be killed with all processes that it starts.
             process = subprocess.Popen(  # noqa: S603  no shell
                 [*self.command, *arguments],
                 cwd=self.top,
@@ -145,7 +145,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
     for place in {top, workspace}:
-        # git would wait forever for somebody to write into the pipe.
+        # git would wait forever for input from a named pipe.
         if any(Path(place, name).is_fifo() for name in (".gitignore", ".gitattributes")):
             raise GitFailedError(f"a named pipe stands for what git reads in {place}")
     empty = str(_EMPTY / ("sha256" if len(head or "") == _SHA256 else "sha1"))
@@ -170,7 +170,7 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
 
 
 def _read_head(git: str, common: str) -> tuple[str | None, list[str]]:
-    """Return the commit checked out, and the objects of this commit and of all branches and tags."""
+    """Return the commit that is checked out, and the object names of this commit, all branches and all tags."""
     packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
     names = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
@@ -211,9 +211,9 @@ class GitFacts(NamedTuple):
 
 class GitView(NamedTuple):
     """The state of a repository, read once. Paths are relative to the workspace. `tracked` are the paths of the last
-    commit. `touched` has for each path the commits since the oldest handoff, newest first, each as its time and git's
-    letter for the change. These commits are complete for handoffs after `known_since`. A file that the index has lost
-    is both `changed` and `untracked`."""
+    commit. `touched` has the commits of each path since the oldest handoff, newest first. Each commit is a time and
+    git's letter for the change. After `known_since`, no commit is missing. A file that the index has lost is both
+    `changed` and `untracked`."""
 
     git: Git
     tracked: set[str]
@@ -235,7 +235,7 @@ class GitView(NamedTuple):
         return GitFacts(before, committed, None if changed and is_untracked else changed, is_untracked)
 
     def changed_since(self, time: float) -> set[str]:
-        """Return the paths that may have changed since a time, with all paths that differ from the last commit."""
+        """Return the paths that may have changed since a time. Include all paths that differ from the last commit."""
         later = {path for path, times in self.touched.items() if times[0][0] > time - 1}
         return later | self.changed | self.untracked
 
@@ -274,7 +274,7 @@ def commit_before(git: Git, head: str, time: float) -> str | None:
 
 
 def _split_output(output: bytes) -> list[str]:
-    # After the last NUL there is nothing, or the first half of a name that was cut off.
+    # Drop the part after the last NUL: it is empty, or a name that was cut off.
     return [word for word in os.fsdecode(output).split("\0")[:-1] if word]
 
 
@@ -289,8 +289,8 @@ def _list_differing(git: Git) -> tuple[set[str], set[str]]:
     changed, untracked = set[str](), set[str]()
     status = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--untracked-files=all")
     for entry in _split_output(git.run_command(*status, "--", git.prefix or ".")):
-        # The first letter compares with the last commit, which the empty repository lacks. Only the second letter
-        # counts, which compares with the index.
+        # Use only the second letter, which compares a file with the index. The first letter compares it with the last
+        # commit, which the empty repository does not have.
         how, path = entry[:2], entry[3:].removeprefix(git.prefix)
         if how == "??":
             untracked.add(path)
@@ -314,7 +314,7 @@ class _Change(NamedTuple):
 
 
 def _list_changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
-    """Run a git command that lists changes, and yield them. Changes of permissions alone are left out."""
+    """Run a git command that lists changes, and yield the changes. Leave out a change of permissions alone."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
     words = iter(_split_output(git.run_command(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""
@@ -337,8 +337,8 @@ def _list_log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
 
 
 def place_finder(git: Git, since: float) -> Callable[[str], str]:
-    """Return a function that says in words which other work tree, or which commit since a time, has a path. A missing
-    file may be on another branch, or may have been removed later. The claim about such a file is no lie."""
+    """Return a function that looks for a missing file in other work trees and in commits since a time. The function
+    returns words that say where the file is, or "". A claim about a file on another branch is not false."""
     trees = find_other_worktrees(git.top)
 
     @cache
@@ -364,9 +364,9 @@ def place_finder(git: Git, since: float) -> Callable[[str], str]:
 
 
 def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
-    """Return a function that takes a file's name and the time when the file was written. It returns the time when the
-    file's content was first committed, or None if git cannot say. The first call asks git about all files for up to
-    `COPY_SECONDS`, so call the function in a thread."""
+    """Return a function that takes a file's name and the time when the file was written. The function returns the time
+    when the file's content was first committed, or None. Its first call asks git about all files for up to
+    `COPY_SECONDS`, so call it in a thread."""
 
     @cache
     def read_times() -> tuple[float, dict[str, float]]:
@@ -384,7 +384,7 @@ def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
 
 
 def _first_commit_times(git: Git, head: str) -> dict[str, float]:
-    """Return for each unchanged handoff or return the time when its content was first committed, under any name."""
+    """For each unchanged handoff and return, return when its content was first committed, under any name."""
     blobs, first = dict[str, str](), dict[str, float]()
     # The newest commit comes first, so the oldest time of each content stays.
     for change in _list_log(git, head, cuts=True):
@@ -404,7 +404,7 @@ _DIFF = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--igno
 
 
 class Inspection(NamedTuple):
-    """A text to show, untrusted and not cleaned. If there is none, `problem` is the reason."""
+    """An untrusted text to show, not cleaned. If there is no text, `problem` is the reason."""
 
     text: str = ""
     truncated: bool = False
@@ -422,7 +422,7 @@ def file_text(workspace: Path, path: str) -> Inspection:
     except FileNotFoundError:
         return Inspection(problem="There is no such file now.")
     except FileRefusedError as error:
-        # The error's message also has advice, which is for the writer of the file.
+        # Show only the reason: the error's message also has advice for the writer of the file.
         return Inspection(problem=f"{error.reason}.")
     if "\0" in text[:_SNIFFED]:
         return Inspection(problem="This is a binary file: there is no text to show.")
@@ -436,7 +436,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspe
     place = place_of(path, root)
     if place.relative is None:
         return Inspection(problem=f"This path is not shown: {place.fault}.")
-    # git itself would follow a symbolic link in the middle of the path.
+    # Refuse symbolic links: git would follow a link in the middle of the path.
     facts = read_facts(root, place.relative)
     if facts.real or not (facts.is_there or facts.kind is FileKind.MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")

@@ -27,8 +27,8 @@ _AGAIN_SHARE = 0.1  # the share of one core for checking changed returns again
 
 
 class Target(NamedTuple):
-    """The latest return of a task, with its handoff and the time of the handoff (epoch seconds). `former` are earlier
-    paths of the return. `runs` are the run of the attempt, if any, and the runs that it started."""
+    """A return to check: the latest of its task. `handed_off_at` is the time of the handoff (epoch seconds). `former`
+    are earlier paths of the return. `runs` are the run of the attempt, if any, and the runs that it started."""
 
     task_id: str
     returned: Seen
@@ -63,11 +63,11 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, tuple[CheckRequest, CheckResult]] = {}  # by task: the last check and its result
-        # When all claimed files are read again, and when known returns may be checked again (monotonic seconds).
+        # Times (monotonic seconds) of the next reading of all claimed files, and the next check of known returns.
         self._look_at = self._again_at = 0.0
 
     def find_new_targets(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
-        """Return the targets of those tasks whose return, handoff or former paths are new."""
+        """Return a target for each of these tasks whose return or handoff is new, or whose return was moved."""
         self._tree = tree
         targets = []
         for task_id in task_ids:
@@ -95,7 +95,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
             self._news.notify()
 
     def find_changed_targets(self) -> list[Target]:
-        """Return the checked targets for which a claimed file has changed since."""
+        """Return the targets whose claimed files have changed since the last check."""
         from agentwatch.evidence.disk import read_facts
 
         root = str(self._workspace)
@@ -119,7 +119,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
                 if self._stopped:
                     return
                 targets, self._wanted = list(self._wanted.values()), {}
-            # The screen shows the new return first.
+            # Let the screen show the new return first.
             time.sleep(_FIRST_SECONDS)
             let_others_work()
             began = time.thread_time()
@@ -146,7 +146,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
         return returned.stored or os.path.lexists(f"{self._workspace}/{system_name(returned.path)}")
 
     def check(self, targets: Sequence[Target]) -> list[Checked]:
-        """Check targets now, in the caller's thread. Return the results that differ from the last ones."""
+        """Check targets now, in the caller's thread. Return the results that differ from the previous results."""
         from agentwatch.evidence.checker import Checker
         from agentwatch.evidence.log import WorkspaceLogs
 

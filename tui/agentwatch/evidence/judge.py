@@ -1,8 +1,8 @@
-"""Compares the statements of a return about commands and checks with the log of commands.
+"""Compares the statements of a return about commands with the log of the commands that were run.
 
-A clause is a statement about the longest commands in it that are in the log. Every number and quoted literal of the
-clause must occur in the output of its command. A statement is verified only if the log shows it, and contradicted only
-if the log rules it out. For all other statements the reason says what is missing.
+A clause (a part of a sentence) is a statement about the commands that it names. Every number and quoted text of the
+clause must occur in the output of the command. A statement is verified only if the log shows that it is true. It is
+contradicted only if the log shows that it is false. Otherwise it is unverifiable, and has a reason.
 """
 
 import posixpath
@@ -39,7 +39,7 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, and its place in the clause. Without a `line`, tests in general are meant."""
+    """A command that a clause names, and its place in the clause. Without a `line`: tests in general."""
 
     start: int = 0
     end: int = 0
@@ -50,8 +50,8 @@ _UNKNOWN = Line("")  # stands for a named check that is not in the log
 
 
 class Statement(NamedTuple):
-    """The statement that a clause makes about commands. `rest` is the clause without these commands. `shown` are words
-    that must occur in the output. `more` are words of the clause that no log can confirm."""
+    """The statement of a clause about commands. `rest` is the clause without these commands. `shown` are words that
+    must occur in the output. `more` are words of the clause that no log can confirm."""
 
     rest: str
     passes: bool
@@ -69,17 +69,17 @@ class Statement(NamedTuple):
 
     @property
     def passed(self) -> list[int]:
-        """The numbers of tests that passed, according to the statement."""
+        """The numbers of passed tests, according to the statement."""
         wanted = ("passed", "") if self.passes else ("passed",)
         return [int(one.number) for one in self.tests if one.status in wanted]
 
     @property
     def admits_failure(self) -> bool:
-        """Whether the statement tells of failures."""
+        """Whether the statement says that something failed."""
         return self.fails or bool(self.exit_code)
 
 
-# Results that test runners print without counts, if tests ran and passed.
+# Lines that test runners print, instead of numbers, if tests ran and passed.
 _RESULT = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
@@ -92,7 +92,7 @@ _EMPTY = re.compile(
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-# Words that make, npm and others print for a failed step that did not count, and lines that hide a failure.
+# Output of make, npm and others about a failed step that they ignored, and shell code that hides a failure.
 _FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
@@ -118,7 +118,7 @@ _SENTENCE = re.compile(
 _PIECE = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
-# Words that make a statement uncertain, or make it a statement about somebody else or another time.
+# Words that make a statement uncertain, or that are about another person or another time.
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
@@ -207,19 +207,19 @@ _PROGRAMS = word_set(
     " lua julia Rscript"
 )
 _ENGLISH = word_set("make just task go")
-# Words that are also programs, but do not name a program when they are alone in a sentence.
+# Names of programs that are also ordinary words. Alone in a sentence, they do not name a program.
 _ORDINARY = word_set(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
     " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
 _NUMERAL = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
-# Options, and words that qualify a check. They must occur in the command or its output.
+# Options, and words such as `unit` that narrow a check. They must occur in the command or its output.
 _EXACT = re.compile(
     r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
     r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
-# Words after a preposition that say how, where or of what a check was run. They must occur in command or output.
+# Words after a preposition, such as `on Linux`. They must occur in the command or its output.
 _QUALIFIED = re.compile(
     r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
     r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
@@ -231,8 +231,8 @@ _EACH = re.compile(
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
-_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # checks of an earlier build
-# Words of an assertion. If a part of a clause has these words but no result, it is about something else.
+_PREBUILT = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")  # commands that check an earlier build
+# Words of a statement. If a part of a clause has these words but no result, it is about something else.
 _ASSERTS = re.compile(
     r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
     re.IGNORECASE,
@@ -249,7 +249,7 @@ _PUTTING_BACK = re.compile(
     r"|\bpatch\s+-R"
 )
 _BUILDERS = word_set("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-# Exit codes without a check: pytest was called wrongly or found no test, or a shell or npm did not find the program.
+# Exit codes of checks that did not run: pytest (4, 5), shells (126, 127), npm (254).
 _NOT_BEGUN = (4, 5, 126, 127, 254)
 
 # The log
@@ -258,7 +258,7 @@ _Judged = tuple[Verdict, str, "LoggedAct | None"]
 
 
 class LogJudge:
-    """Judges the statements that a text makes about commands and checks, by the log of one attempt."""
+    """Judges a text's statements about commands by the log of one attempt."""
 
     def __init__(self, log: ToolLog, workspace: str):
         self.log, self.workspace, self.ran, self.changes = log, workspace, log.commands, log.changes
@@ -270,8 +270,7 @@ class LogJudge:
         self.nicknames = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)} - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
-        """Return the statements of a text as claims with verdicts, one for each command of each clause. In `prose`, a
-        command alone is no claim."""
+        """Return a claim with its verdict for each command of each clause. In `prose`, a command alone is no claim."""
         found: list[Claim] = []
         unknown: list[Claim] = []
         for clause in self._split_clauses(text[:LONGEST_TEXT]):
@@ -286,7 +285,7 @@ class LogJudge:
             elif mentions:
                 found.append(claim)
             elif re.search(r"\d", clause):
-                # If another clause gets a verdict, the numbers of this clause must not seem to be verified, too.
+                # Keep this clause as not understood. Otherwise its numbers would seem verified with another clause.
                 unknown.append(claim)
         return [*found, *unknown][:_MOST] if found else []
 
@@ -313,7 +312,6 @@ class LogJudge:
         return any(extra_words(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
     def _is_command(self, line: Line) -> bool:
-        """Tell whether a text in backticks begins like a command."""
         command = command_of(line.sole)
         if command.name.startswith("./") or kind_of(command):
             return True
@@ -347,8 +345,8 @@ class LogJudge:
         return mentions
 
     def _read_clause(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
-        """Return the commands that a clause mentions, and its statement about them. The statement is None if it is not
-        understood. There are no mentions if the clause is about no check."""
+        """Return the commands that a clause mentions, and its statement about these commands. If the statement is not
+        understood, it is None. If the clause is about no check, there are no mentions."""
         mentions, rest = self._find_commands(clause), clause
         for one in reversed(mentions):
             rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
@@ -438,8 +436,8 @@ class LogJudge:
         return verdict, detail, done
 
     def _judge_not_found(self, asked: Command, parts: list[tuple[LoggedAct, str]]) -> _Judged:
-        """Judge a statement about a command that was not run as named. `parts` are runs that covered less, each with
-        the arguments that narrowed it."""
+        """Judge a statement about a command that was not run exactly as named. `parts` are runs that covered less, each
+        with its extra arguments."""
         for done, rest in parts[-1:]:
             return _OPEN, f"{done.words}; it covers only {rest}", done
         if self.log.gap:
@@ -476,12 +474,12 @@ class LogJudge:
 
 
 def _runs_program(done: LoggedAct, asked: Command) -> bool:
-    """Tell whether a logged line ran a program, or may have run it."""
+    """Tell whether a shell line ran the program of the command `asked`, or may have run it."""
     return done.parts is None or any(command_of(words).program == asked.program for words in done.parts)
 
 
 def _may_have_run(done: LoggedAct, kind: str, name: str = "") -> bool:
-    """Tell whether a logged line may have run the program `name` indirectly, or without `name`, any check of a kind."""
+    """Tell whether a shell line may have run the program `name` indirectly. Without `name`: any check of this kind."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
     names = {name} if name else _BUILDERS
     return done.parts is None or any(
@@ -496,7 +494,7 @@ def _may_have_run(done: LoggedAct, kind: str, name: str = "") -> bool:
 
 
 def _counts_same(said: Quantity, other: Quantity) -> bool:
-    """Tell whether a claimed number and a printed one may count the same. `12 tests` may be all or the passed tests."""
+    """Tell whether a claimed and a printed number may count the same. `12 tests` may mean all or only passed tests."""
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and said.status in ("", other.status)

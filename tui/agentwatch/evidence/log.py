@@ -1,4 +1,4 @@
-"""Reads logs of the agents' tool calls from transcripts."""
+"""Reads the tool calls of agents from their transcripts."""
 
 import math
 import os
@@ -16,9 +16,9 @@ from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line
 from agentwatch.sources.sessions.entries import Act, ActKind, CommandEnd, Entry, RunTranscript, find_acts
 
-_MOST = 20_000  # acts of one attempt that are kept
-_PRINTED = 16 * 1024  # characters at the end of an output that are kept, because a summary comes last
-_SLACK = 1.0  # seconds by which a call may come before the beginning of its round
+_MOST = 20_000  # most acts (tool calls) of one attempt that are kept
+_PRINTED = 16 * 1024  # characters that are kept of an output: its end, because a summary comes last
+_SLACK = 1.0  # seconds by which a call may lie outside the times of its run
 _LONGEST_ACT = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
@@ -34,8 +34,8 @@ _HOOK = re.compile(
 
 
 class LoggedAct(NamedTuple):
-    """An act of an agent in a log. A command also has its directory ("" if unknown), exit code (None if unknown) and
-    the end of its output. `hooked` tells whether git ran a hook."""
+    """An act (a tool call) of an agent. For a command, `place` is its directory ("" if unknown), `code` is its exit
+    code (None if unknown), and `output` is the end of its output. `hooked` tells whether git ran a hook."""
 
     act: Act
     call: Call
@@ -52,12 +52,12 @@ class LoggedAct(NamedTuple):
 
     @property
     def counts(self) -> Counts | None:
-        """The counts of tests in the output."""
+        """The numbers of tests in the output, or None."""
         return counts_in(self.output)
 
     @property
     def is_bad(self) -> bool:
-        """Whether the command failed, or its output counts failures."""
+        """Whether the command failed, or its output reports failures."""
         return bool(self.code or (self.counts and self.counts.failed))
 
     @property
@@ -69,19 +69,19 @@ class LoggedAct(NamedTuple):
 
     @property
     def parts(self) -> tuple[Words, ...] | None:
-        """The commands of the line, or None if other commands may have run as well."""
+        """The commands of the shell line, or None if other commands may have run, too."""
         return self.line.parts if self.line and not self.hooked else None
 
     @property
     def latest_end(self) -> float:
-        """The latest time at which the act may have ended: infinity for a command that may run in the background."""
+        """The latest time at which the act may have ended. It is infinite if a command may run in the background."""
         if self.line and self.code is None:
             return math.inf
         return self.act.at if self.act.ended_at is None else self.act.ended_at
 
     @property
     def change(self) -> str:
-        """How the act may have changed a file that is no document, in words, or ""."""
+        """Words that say how the act may have changed a file (documents are ignored), or ""."""
         what = shorten(self.act.what)
         if self.line:
             # `parts` is None after a hook, because hooks may format files.
@@ -93,8 +93,8 @@ class LoggedAct(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """The acts of one attempt in the order in which they began. `gap` is the reason why acts may be missing, or "". If
-    `is_partial`, unknown changes of files are possible, too."""
+    """The acts of one attempt, in the order in which they began. If acts may be missing, `gap` is the reason, else "".
+    If `is_partial`, files may also have changed unseen."""
 
     acts: tuple[LoggedAct, ...] = ()
     gap: str = ""
@@ -118,8 +118,8 @@ def shorten(text: str) -> str:
 
 
 def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None:
-    """Return one log of all `runs`: a run, and then the runs that it started. Return None if the first run has no
-    transcript. Blocks while the transcripts are read."""
+    """Return one log for all `runs`: the run of an attempt, and the runs that it started. Return None if the first run
+    has no transcript. Blocks while it reads transcripts."""
     gap, made = "", list[LoggedAct]()
     for run in runs:
         transcript = transcript_of(run)
@@ -140,7 +140,7 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
 
 
 def _read_acts(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[LoggedAct]:
-    """Yield the acts of a run. Acts of its session before or after the run belong to other attempts."""
+    """Yield the acts of a run. Skip acts of its session before or after the run: they belong to other attempts."""
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
@@ -173,7 +173,7 @@ class WorkspaceLogs:
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 
     def change_by_others(self, own: Iterable[Run], since: float, until: float) -> str:
-        """Return in words a change of files between two times by a run that is not among `own`, or ""."""
+        """Look for a change of files between two times by a run that is not in `own`. Return it in words, or ""."""
         mine = {run.session for run in own}
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since

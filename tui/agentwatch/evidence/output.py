@@ -1,4 +1,4 @@
-"""Reads numbers with their nouns in claims and outputs, and the results that test runners print."""
+"""Finds numbers and what they count in claims and outputs, and reads the summaries of test runners."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -70,8 +70,8 @@ _Find = Callable[[str, str, int], re.Match[str] | None]
 
 
 class Quantity(NamedTuple):
-    """A number or a percentage, what it counts (`subject`) and how these ended (`status`). Both are "" if the text does
-    not say so. `near` are the words around the number."""
+    """A number in a text. In `12 tests passed`, the subject is `tests` and the status is `passed`. Each is "" if the
+    text does not say it. `near` are the words around the number."""
 
     number: str
     subject: str = ""
@@ -93,19 +93,19 @@ class Quantity(NamedTuple):
 
 
 def parse_number(digits: str) -> int:
-    """Return the number of a text's digits. A text without digits, such as `none`, is 0."""
+    """Return the number that the digits of a text make. A text without digits, such as `none`, is 0."""
     kept = re.sub(r"\D", "", digits)
     return int(kept) if kept else 0
 
 
 def _find_name(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
-    """Return the first name in a table whose pattern matches a text, and the end of the match, or else "" and 0."""
+    """Return the first name whose pattern matches a text, and the end of the match. If none matches: "" and 0."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
 
 def _read_nouns_after(text: str) -> tuple[str, str, int]:
-    """Return the subject, the status and the end of the words after a number that belong to the number."""
+    """Read the words after a number. Return its subject, its status, and the place where these words end."""
     head = _HEAD.match(text)
     subject, end = _find_name(_SUBJECTS, head[0]) if head else ("", 0)
     if subject:
@@ -118,8 +118,8 @@ def _read_nouns_after(text: str) -> tuple[str, str, int]:
 
 @lru_cache(4096)
 def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
-    """Return the numbers of a text with the nouns near them, and the text without these. The text is a claim, or a line
-    of an output. A noun at the beginning belongs to all numbers, but in a claim only to numbers with a status."""
+    """Return the numbers of a text with subject and status, and the rest of the text. The text is a claim or a line of
+    an output. A subject at the beginning is for all numbers, but in a claim only for numbers with a status."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
@@ -155,7 +155,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
 
 
 class Counts(NamedTuple):
-    """The counts of tests in a summary, each None if it is not printed. `failed` are failures and errors together."""
+    """The numbers of tests in a summary, each None if it is not printed. `failed` counts failures and errors."""
 
     total: int | None = None
     passed: int | None = None
@@ -196,13 +196,13 @@ def _output_lines(output: str) -> Iterator[str]:
 
 @lru_cache(256)
 def quantities_in(output: str) -> frozenset[Quantity]:
-    """Return all numbers in an output, each with the nouns of its line."""
+    """Return all numbers in an output, with subject and status."""
     return frozenset(one for line in _output_lines(output) for one in read_quantities(line, claimed=False)[0])
 
 
 @lru_cache(256)
 def counts_in(output: str) -> Counts | None:
-    """Return the counts of tests in an output's summary. Return None without a summary, or if several differ."""
+    """Return the numbers of tests in an output's summary. Return None without a summary, or if summaries differ."""
     groups: list[dict[str, int]] = []
     adding = True
     for line in _output_lines(output):
@@ -234,7 +234,7 @@ def counts_in(output: str) -> Counts | None:
 def _complete_counts(
     total: int | None = None, passed: int | None = None, failed: int | None = None, skipped: int = 0
 ) -> Counts:
-    """Return the counts of a summary, with missing counts computed from the others. Unlisted failures are 0."""
+    """Compute the missing numbers of a summary from its other numbers. Failures that are not listed are 0."""
     others = (failed or 0) + skipped
     if total is None:
         passed = passed or 0

@@ -1,7 +1,7 @@
-"""Parses shell lines: which command set the exit code, and which commands check, change or start something.
+"""Parses shell lines. Finds the command that set the exit code, and commands that check, change or start something.
 
-Nothing is run here. A result is read from a line only if one command is alone in it or follows plain `cd`. A line that
-is not fully understood (substitutions, loops, functions) may have started and changed anything.
+Nothing is run. The result of a line belongs to a command only if it is the only command, or follows a plain `cd`. A
+line that is not fully understood (substitutions, loops, functions) may have started and changed anything.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _DETACHED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[&<>|]&|&>|(&)", re.DO
 _SILENT = re.compile(r"(?<!2)>\s*/dev/null")
 _MERGED = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
-# Parts after a command that set the exit code of the line, but print no result of their own.
+# Ends of a line, such as `| tail`, that set the line's exit code but print no result of their own.
 _PASSED_ON = re.compile(
     r"(?<!\s)\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 
 
 class Line(NamedTuple):
-    """A shell line. `parts` are the words of all its commands, or None if the line is not fully understood. `sole` are
-    the words of the only command that prints. The line has the exit code of this command, unless `hides_exit_code`.
-    `place` is the directory to which plain `cd` leads."""
+    """A shell line. `parts` are the words of all its commands, or None if the line is not fully understood. If only one
+    command prints, `sole` are its words. The line has the exit code of this command, unless `hides_exit_code`. `place`
+    is the directory to which plain `cd` commands lead."""
 
     text: str
     parts: tuple[Words, ...] | None = None
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
     @property
     def command(self) -> Command:
-        """The sole command, or the whole line as one command."""
+        """The only command that prints, or the whole line as one command."""
         return command_of(self.sole) if self.sole else Command(" ".join(self.text.split()))
 
 
@@ -98,7 +98,7 @@ def _split_commands(text: str) -> tuple[Words, ...] | None:
 
 # Wrappers
 
-# Prefixes before a command. A variable that is not known to be harmless (`odd`) may make it another program.
+# Prefixes before a command, such as `env` or `CI=1`. Any other variable (`odd`) may make another program run.
 _WRAPPERS = re.compile(
     r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
     r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
@@ -129,7 +129,7 @@ _NEUTRAL = re.compile(
 
 
 class Command(NamedTuple):
-    """A command without wrappers. `may_be_other`: its variables may make it run another program."""
+    """A command without wrappers such as `env`. If `may_be_other`, its variables may make another program run."""
 
     text: str = ""
     may_be_other: bool = False
@@ -161,7 +161,7 @@ _CHOOSING = re.compile(
 
 @lru_cache(4096)
 def command_of(words: Words) -> Command:
-    """Return the command that some words of a line start, without wrappers such as `env` or `uv run`."""
+    """Return the command that these words of a line run, without wrappers such as `env` or `uv run`."""
     text, may_be_other = " ".join(words), False
     while match := _WRAPPERS.match(text):
         may_be_other, text = may_be_other or match["odd"] is not None, text[match.end() :]
@@ -177,8 +177,8 @@ _LONGEST_COMPARED = 600  # characters of a command that is compared word by word
 
 
 def extra_words(asked: Command, ran: Command, clause: str = "") -> str | None:
-    """Return the arguments by which `ran` checks less than the command `asked`, or None for another command. Arguments
-    that the clause mentions do not count."""
+    """Return the extra arguments by which `ran` checks less than `asked`, without those that the clause mentions.
+    Return None if `ran` is another command."""
     if asked.may_be_other != ran.may_be_other or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
     wanted, words = asked.text.split(), ran.text.split()
@@ -256,7 +256,7 @@ _FORMATTERS = re.compile(
 )
 
 _LOOKING_ONLY = re.compile(r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z")
-# Formatters that list the files that they would change, but end with 0.
+# Formatters that list the files that they would change, but exit with 0.
 LISTING = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
 _PARTIAL = re.compile(r" -(?![tTrj]|-target|-build)")
 
@@ -307,7 +307,7 @@ _GIT_READS = (
 )
 GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 _GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
-# Programs that never check anything. The first change no file unless an option says so.
+# These programs never check anything. Those in LOOKING also change no file, unless an option says so.
 LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
 CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
 # Calls of these programs that start other programs, or change something elsewhere.
@@ -347,7 +347,7 @@ _FIXING = re.compile(
 
 
 def starts_nothing(words: Words) -> bool:
-    """Tell whether a command neither is nor starts a check. Hooks of git do not count here."""
+    """Tell whether a command is no check and starts no check. Hooks of git are ignored."""
     text, inner = " ".join(words), command_of(words).text
     known = not inner or _STARTS_NOTHING.match(text) or _PREPARING.match(inner) or _READING.match(inner)
     return bool(known) and not _STARTING.match(text)

@@ -26,7 +26,7 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """The ids of the tasks that were acknowledged or snoozed together. `did` says which of the two; `at` is a time."""
+    """The ids of tasks that were acknowledged or snoozed together at a time. `did` says which of the two."""
 
     name: str
     at: float
@@ -52,7 +52,7 @@ class Acknowledgements(Pollable):
         self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
         self._clock = clock
-        # The state as last reported: the time since when tasks are new, and the last action on each task.
+        # The last reported state: the time since which tasks are new, and the last action on each task.
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
         self._stamp: object = "none yet"  # differs from every stamp of a file
@@ -72,7 +72,7 @@ class Acknowledgements(Pollable):
         return [*events, *self.poll()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
-        """Remember that the operator looked at these tasks. `poll` writes it to the disk."""
+        """Remember that the operator looked at these tasks. `poll` writes this to the disk."""
         self._unwritten_rows.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
 
     def poll(self) -> list[Event]:
@@ -109,7 +109,7 @@ class Acknowledgements(Pollable):
         undone = {row.name for row in rows if row.kind == "undo"}
         return [row for row in rows if row.name not in undone]
 
-    # Actions of the operator. Each blocks and raises AcknowledgeError.
+    # Actions of the operator. Each method blocks, and may raise AcknowledgeError.
 
     def acknowledge(self, marks: Mapping[str, str], name: str = "") -> None:
         """Acknowledge these tasks in their current state. Calls with the same `name` are undone together."""
@@ -169,7 +169,7 @@ def _read_old(path: Path) -> Iterable[_Row]:
 
 
 def _fold_rows(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
-    """Return the time since when tasks are new, and the last actions on each task."""
+    """Return the time since which tasks are new, and the last actions on each task."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
         put, seen = known.get(task_id, Aside())

@@ -1,4 +1,4 @@
-"""Puts the events of a workspace in the order of time, and derives the state changes of its tasks from them."""
+"""Sorts the events of a workspace by time, and finds the changes of its tasks' states."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from agentwatch.delegation.tree import Tree
 
 
 def order_events(events: Iterable[Event], now: float) -> list[Event]:
-    """Return the events in the order of their times. A run or a request becomes several events, one for each step."""
+    """Sort the events by time. A run, a request or a decision is split into several events, one for each step."""
     latest: dict[str, float] = {}
     returned: dict[str | None, float] = {}
     seen_until = lost_at = float("-inf")
@@ -34,27 +34,27 @@ def order_events(events: Iterable[Event], now: float) -> list[Event]:
             at = one.at
             if path := getattr(one, "path", ""):
                 at = max(at, latest.get(path, at))
-                # A verdict may be older than the reading of its session, so it does not move later events.
+                # A verdict does not move later events, because it may be older than the reading of its session.
                 latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
-                # A restored or renamed file keeps its old time, but it appeared after the loss that precedes it.
+                # A restored or renamed file keeps its old time. But it appeared after the file that was lost before.
                 at = max(at, lost_at)
                 seen_until = max(seen_until, at)
                 returned.setdefault(one.digest, at)
             elif isinstance(one, Decided):
-                # A decision is dated in whole seconds, but its return came before it.
+                # A decision's time has whole seconds. But the decision came after its return.
                 at = max(at, returned.get(one.decision.return_sha256, at))
             elif isinstance(one, Gone):
                 lost_at = at = max(at, seen_until)
             timed.append((at, one))
-    # At equal times, a decision about a request precedes its end, and a return its verdict.
+    # At equal times, put the decision before the end of its request, and a return before its verdict.
     timed.sort(key=lambda pair: (pair[0], isinstance(pair[1], Requested | Checked)))
     return [one for _, one in timed]
 
 
 def _date_losses(events: Sequence[Event]) -> list[Event]:
-    """Return the events, each loss of a file dated no later than the next new file."""
-    # Only the first time of a content counts: a renamed file keeps its time.
+    """Return the events. Date each loss of a file no later than the next new file."""
+    # Only new content dates a loss, because a renamed file keeps its old time.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
     timed: list[Event] = []
     following = float("inf")
@@ -85,7 +85,7 @@ def _split_event(event: Event, now: float) -> Iterator[Event]:
 
 def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
     def ran_at(at: float | None, run: Run) -> Ran:
-        # A store may hold a time in the future. The time of the event itself is the limit.
+        # A session store may have a time in the future. The event's own time is the limit.
         return ran._replace(at=ran.at if at is None else min(at, ran.at), run=run)
 
     yield ran_at(run.started_at, _run_at_start(run, run))
@@ -102,7 +102,7 @@ def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
 def _run_at_start(run: Run, part: Run) -> Run:
     """Return the run as it was when the last round of `part` had just begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
-    # A refused call is no sign of life: it has no model, because none was asked.
+    # A refused call is no sign of life. It has no model, because no model was called.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
     return replace(
         part,
@@ -122,7 +122,7 @@ def _run_at_start(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task changed its state at a time in epoch seconds. `before` is None for a new task, `after` if it went."""
+    """A task changed its state at a time (epoch seconds). A new task has no `before`, a vanished task no `after`."""
 
     at: float
     task_id: str
@@ -154,12 +154,12 @@ Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
-    """Finds the changes of a tree as events are applied; `with_activity` adds the activities of tasks."""
+    """Finds the changes of a tree of tasks while events are applied. `with_activity` adds the activities of tasks."""
 
     def __init__(self, tree: Tree, *, with_activity: bool = False):
         self._tree = tree
         self._with_activity = with_activity
-        # The last activity of each task, without its time. The end of an activity is left out, too, except for todos.
+        # The last activity of each task, without its time. Its end is left out, too, except for todos.
         self._did: dict[str, Activity | None] = {}
         self.touched = set[str]()  # tasks that changed; the caller empties the set
         # By task: its state, attempt, whether a claim is false, and whether it is accepted.
@@ -174,7 +174,7 @@ class StateChanges:
             yield from self.changes_of(self._tree.apply(one), one.at)
 
     def changes_of(self, changed: Iterable[str], at: float) -> list[Change]:
-        """Return the changes of these tasks since the last call, those of the oldest task first."""
+        """Return the changes of these tasks since the last call, the oldest task first."""
         tasks = self._tree.tasks
         self._at = at = max(self._at, at)
         self.touched |= (changed := set(changed))

@@ -1,7 +1,7 @@
-"""Writes and reads recordings: files of JSON lines with the events of a session, to replay it on any machine.
+"""Writes and reads recordings: files of JSON lines with the events of a session, to replay the session anywhere.
 
-Also writes the outline of a document, its parsed form as text. It has the version of the contracts, a letter for the
-kind of document, and JSON. A reader trusts none of it."""
+Also writes the outline of a document, which is its parsed form as text. An outline has the version of the contracts, a
+letter for the kind of document, and JSON. A reader trusts none of it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-# The most characters of an outline. For a longer one only the text of the document is kept.
+# The most characters of an outline. If an outline is longer, only the text of the document is kept.
 _LONGEST_OUTLINE = 32_768
 # The most bytes of a line and of an unpacked text, ten times the largest document that is read by default.
 _LONGEST = 64 * 1024 * 1024
 _DIGITS = 8  # characters of the version of the contracts
 _KINDS = {"h": Handoff, "r": Return, "t": TodoList}
-# For each event that is written as it is: its key, its class, and the type of its last field.
+# The events that are written unchanged: the key in the file, the class, and the type of the last field.
 _PLAIN = {
     "claims": (Checked, tuple[Claim, ...]),
     "decision": (Decided, Decision),
@@ -79,7 +79,7 @@ def outline_of(seen: Seen) -> str | None:
 
 
 def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
-    """Return a recorded document. An outline of older contracts is used only if the text is lost."""
+    """Return a recorded document. If the contracts have changed, parse its text again, or use the old outline."""
     outlined = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
@@ -161,7 +161,7 @@ def write_new_file(path: Path, pieces: Iterable[str]) -> None:
                 file.writelines(pieces)
                 file.flush()
             except BaseException:
-                # After any failure, also an interruption: half a recording is useless.
+                # Remove the file after any failure, because half a recording is useless.
                 path.unlink(missing_ok=True)
                 raise
     except FileExistsError as error:

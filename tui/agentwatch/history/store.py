@@ -1,8 +1,9 @@
 """Keeps the history of a workspace in an SQLite file: every handoff and return that was ever observed.
 
-A new screen first applies the recorded events, with a negative `seq`. Sessions are not copied: they are private.
-Returns that break their contract are also appended to `.agentwatch/errors.json` in the workspace. Each operation opens
-the database anew, because another process may have replaced it. Readers leave no files, so they can run in a sandbox.
+A new screen first applies the recorded events, whose numbers (`seq`) are negative. Sessions are private, so they are
+not copied. Returns that break their contract are also appended to `.agentwatch/errors.json` in the workspace. Each
+operation opens the database anew: another process may have replaced it. Reading leaves no files, so it works in a
+sandbox.
 
 The tables:
 
@@ -11,7 +12,7 @@ texts         the compressed document of each digest. The oldest are dropped fir
 checks        the false claims of a return since a time, as a JSON list. `claims` is null if no claim is false.
 times         `watched` is when the workspace was last watched.
 asides        actions of the operator on tasks: acknowledged, snoozed, looked at (`seen`). Nothing before `began` is
-              new. `undo` takes back the actions with its `name`. `over` is of earlier versions.
+              new. `undo` takes back the actions with its `name`. Earlier versions wrote `over`.
 """
 
 import json
@@ -98,7 +99,7 @@ MIGRATIONS = (
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
-_NEWEST = 50  # a larger version number is damage
+_NEWEST = 50  # if the version number is larger, the file is damaged
 _BUSY_SECONDS = 5.0
 # Somebody may have damaged or exchanged the file: run nothing in its schema, and check its cells. SQLite makes no
 # temporary files in a shared directory.
@@ -134,7 +135,7 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction, and return its result. Replace a missing or damaged file."""
         try:
-            # Without the lock, a second process that finds the same damage would rename the new file of the first.
+            # Take the lock: another process may find the same damage, and would rename the new file.
             with Directory.open_or_make(self.directory) as directory, directory.locked():
                 for _ in range(3):
                     try:
@@ -167,7 +168,7 @@ class Database:
                 if (version := check_file(connection)) < SCHEMA_VERSION:
                     with connection:
                         _migrate(connection, version)
-                # A running earlier version prevents this change of the journal mode.
+                # This fails while an earlier version of agentwatch has the file open.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA journal_mode = DELETE")
                 self._examined = status.st_dev, status.st_ino
@@ -188,7 +189,7 @@ class Database:
                 raise UnusableError(f"{self.path} was written by a newer agentwatch; update this one")
             yield connection
         except UnicodeDecodeError as error:
-            # SQLite quotes the broken text in its message.
+            # Do not show SQLite's message, which quotes the broken text.
             raise sqlite3.DatabaseError("its structure is broken") from error
         finally:
             connection.close()
@@ -244,7 +245,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 class History(Database):
-    """The recorded events of a workspace. One thread writes; any thread may read. Errors appear in `notice`."""
+    """The recorded events of a workspace. One thread writes, and any thread may read. `notice` tells of errors."""
 
     def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES):
         """Create the object. `limit` is the most bytes of compressed texts that are kept."""
@@ -258,7 +259,7 @@ class History(Database):
 
     @property
     def notice(self) -> str | None:
-        """A message that the history is damaged or cannot be written, or None. It may quote untrusted text."""
+        """A message if the history was damaged or cannot be used, else None. It may quote untrusted text."""
         return self._problem or self.set_aside or None
 
     def open_for_writing(self) -> None:
@@ -313,7 +314,7 @@ def _write_versions(
         newest = "SELECT digest, at < ? FROM observations WHERE path = ? ORDER BY id DESC LIMIT 1"
         before, is_later = connection.execute(newest, (event.at, path)).fetchone() or (None, True)
         if isinstance(event, Seen):
-            # An equal return that was written later may belong to another attempt.
+            # Record an equal return that was written later: it may belong to another attempt.
             is_known = digest == before and not (is_later and isinstance(event.document, Return))
             # Another process may have recorded the same version, and later versions after it.
             same = "SELECT 1 FROM observations WHERE path = ? AND digest = ? AND at = ?"
@@ -334,8 +335,8 @@ def _write_versions(
 
 
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
-    """Record the false claims of a return if it has false claims now and had none before, or the other way round."""
-    # The path of a session is a key of untrusted text, so it is stored as bytes.
+    """Record the false claims of a return if it now has the first false claim, or has no false claim any more."""
+    # A session's path may have untrusted text, so it is stored as bytes.
     path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if has_false_claim((one,))]
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
     before = connection.execute(newest, (path, event.digest)).fetchone()
@@ -347,7 +348,7 @@ def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
 
 
 def _drop_surplus_rows(connection: sqlite3.Connection, table: str, path: str | bytes) -> None:
-    """Delete rows of one file beyond the limit of the tree. The first row and the latest rows stay."""
+    """Delete rows of one file beyond MAX_VERSIONS. The first row and the latest rows stay."""
     rows = query(connection, f"SELECT id FROM {table} WHERE path = ? ORDER BY id", path)  # noqa: S608
     old = rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)]
     connection.executemany(f"DELETE FROM {table} WHERE id = ?", old)  # noqa: S608
@@ -364,7 +365,7 @@ def _select_text(connection: sqlite3.Connection, digest: str) -> str | None:
 
 
 def _select_recorded(connection: sqlite3.Connection, about: str | None) -> HistorySnapshot:
-    # In one transaction, so that a version that another screen records meanwhile is in all results or in none.
+    # Use one transaction, so that a version which another screen records now is in all results or in none.
     connection.execute("BEGIN")
     rows = query(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
     last = query(connection, _LAST)
@@ -479,7 +480,7 @@ def fault_entries(task: Task) -> list[Entry]:
         if not broken:
             continue
         agent = (author_of(attempt.result) if attempt.result else None) or task.agent
-        # Anybody can set the time of a file to any year.
+        # Use 0 for an impossible time: anybody can set a file's time to any year.
         at = returned.at if is_time(returned.at) else 0
         entries.append(
             {
@@ -511,7 +512,7 @@ def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
             except FileNotFoundError:
                 text = _errors_text([], new)
             except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
-                # To rename is safe whatever has this name: a link, a pipe, a directory or a large file.
+                # Rename it, which is safe for everything: a link, a pipe, a directory or a large file.
                 aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
                 directory.move(ERRORS, directory, aside)
                 notice = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"

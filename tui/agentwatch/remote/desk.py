@@ -191,7 +191,7 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
 
 
 class RefusedError(DecisionError):
-    """The host refuses a request for good. If another decision is recorded, `record` is the text of that file."""
+    """The host refuses a request for good. If another decision is recorded, `record` is the text of its file."""
 
     record: str | None = None
 

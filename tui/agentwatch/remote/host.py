@@ -66,7 +66,7 @@ SCAN_SECONDS = 30.0  # the longest time that a command waits for a host
 MOST_NEWS = 256 * MEBIBYTE
 # After so many seconds a log is shown even if the relay is still reading the workspace.
 _PATIENCE = 10.0
-_MOST_WORKSPACES = 1_000  # every `Beat` lists all workspaces of the host; people have dozens
+_MOST_WORKSPACES = 1_000  # every `Beat` lists all workspaces of the host; people have dozens of workspaces
 _LARGEST_HELLO = 8 * 1024 * 1024  # the most bytes of a `Hello`, with 8 KiB for each workspace
 
 _TOLERATED = 2.0  # seconds; a smaller difference of the clocks is ignored
@@ -396,7 +396,7 @@ class RemoteSource(Source):
         self._lacks_entries = True  # whether events are missing, so that the whole log is needed
         self._part = 0
         self._dropped: set[str] = set()  # the kinds of `log.MOST` of which the host sent too many
-        self._pause = 1.0  # seconds between two requests of the whole log; each request doubles them
+        self._pause = 1.0  # seconds until the whole log is requested again; each request doubles this pause
         self._ask_at = 0.0  # the earliest monotonic time of the next request
         self._emit: Callable[[Batch], None] | None = None
         self._new: list[Observation] = []  # new events that are not emitted yet

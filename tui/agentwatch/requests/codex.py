@@ -1,9 +1,9 @@
-"""Holds the requests of Codex in a workspace, as a second client of the app server of Codex.
+"""Offers the requests of Codex to the operator. agentwatch is a second client of Codex's app server.
 
-The server asks all of its clients, and the first answer counts. The prompt of Codex itself remains meanwhile. The id of
-a request is valid only on its connection, so the answer is sent on the same connection. Messages are JSON-RPC, one in
-each text frame of a WebSocket on a Unix socket. The protocol is experimental. If a request has fields that agentwatch
-does not know, it is shown, but must be answered in Codex.
+The server asks all of its clients, and takes the first answer. Codex's own prompt stays open until then. A request's id
+is valid only on one connection, so the answer is sent on the same connection. Messages are JSON-RPC, one in each text
+frame of a WebSocket on a Unix socket. The protocol is experimental. If a request has fields that agentwatch does not
+know, it is shown, but must be answered in Codex.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ PATCH = "item/fileChange/requestApproval"
 QUESTION = "item/tool/requestUserInput"
 SERVER = "mcpServer/elicitation/request"  # a form of an MCP server, or a permission to call one of its tools
 
-# The methods that ask a human, each with the keys that agentwatch understands. All other keys must be null. Requests by
-# other methods are for the program that began the session.
+# The methods that ask a human, each with the keys that agentwatch understands. All other keys must be null. Requests
+# with other methods are for the program that began the session.
 METHODS = {
     COMMAND: {
         *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
@@ -71,7 +71,7 @@ _ONLY_THERE = "agentwatch does not know all of what Codex asks here: answer it i
 
 @dataclass(slots=True)
 class _Held:
-    """A request on the connection. `sent` is the decision that was sent as the answer, until the server confirms it."""
+    """A request that Codex sent on this connection. `sent` is the decision that was sent back, or None."""
 
     method: str
     request: Request
@@ -80,8 +80,7 @@ class _Held:
 
 
 class CodexClient(BackgroundThread[Sequence[Event]]):
-    """Offers the requests of Codex to the operator, in a thread of its own. The directory `home` is `$CODEX_HOME`, and
-    may be missing."""
+    """Offers the requests of Codex to the operator, in a thread of its own. `home` is `$CODEX_HOME`, or missing."""
 
     thread_name = "agentwatch-codex"
 
@@ -97,7 +96,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         self._answered = set[str]()
         # The state of the present connection:
         self._wire: Wire
-        self._followed: dict[str, dict[str, Fields]] = {}  # for each waiting thread, its items in progress by id
+        self._followed: dict[str, dict[str, Fields]] = {}  # for each waiting thread: its items in progress, by id
         self._held: dict[object, _Held] = {}
 
     @property
@@ -127,7 +126,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             self.serve(Wire(link))
 
     def serve(self, wire: Wire) -> None:
-        """Hold the requests of a connection until it ends. Raises the wire's error once the connection is lost."""
+        """Offer a connection's requests and send the answers. Raises the wire's error once the connection is lost."""
         self._wire, self._followed = wire, {}
         name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
         try:
@@ -152,7 +151,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         return nested(self._wire.call("thread/read", threadId=thread), "thread")
 
     def _update_thread(self, thread: str, status: Fields) -> None:
-        """Follow a thread of the workspace while it waits for a human, and no longer."""
+        """Follow a thread of the workspace if it waits for a human. Otherwise stop following the thread."""
         if not (status.get("type") == "active" and list_at(status, "activeFlags")):
             if self._followed.pop(thread, None) is not None:
                 self._end_requests(thread)
@@ -183,7 +182,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
     # Messages
 
     def _handle_all(self, seconds: float) -> None:
-        """Handle all messages that have come. If there are none, wait for a message for at most so many seconds."""
+        """Handle all messages that have come. If there are none, wait at most `seconds` for the first message."""
         while (message := self._wire.receive(seconds)) is not None:
             self._handle_message(message)
             seconds = 0
@@ -245,13 +244,13 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             self._wire.send({"id": rpc_id, "result": result})
 
     def _end_requests(self, thread: str, call_id: str | None = None) -> None:
-        """Stop holding the requests of a thread, or only those about one of its calls."""
+        """Stop offering the requests of a thread. With `call_id`, stop only the requests about this call."""
         for key, held in list(self._held.items()):
             if held.request.session_id == thread and call_id in (None, held.request.call_id):
                 self._end_request(key)
 
     def _end_request(self, rpc_id: object, *, is_resolved: bool = False) -> None:
-        """Stop holding a request. If the server has not confirmed the answer, the request's stage becomes UNKNOWN."""
+        """Stop offering a request. If an answer was sent but not confirmed, the request's stage becomes UNKNOWN."""
         held = self._held.pop(rpc_id)
         if held.sent is None:
             held.offer.end(RequestStage.ELSEWHERE if is_resolved else RequestStage.GONE)
@@ -272,8 +271,8 @@ class Wire:
         self._waiting: deque[Fields] = deque()  # messages that came while `call` waited for an answer
 
     def call(self, method: str, **params: object) -> Fields:
-        """Call a method and return the server's answer, empty after an error. Other messages that come first are kept
-        for `receive`."""
+        """Call a method and return its result. If the server answers with an error, the result is empty. Other messages
+        that come first are kept for `receive`."""
         self._last += 1
         self.send({"id": self._last, "method": method, "params": params})
         end = time.monotonic() + _ANSWER_SECONDS
@@ -287,7 +286,7 @@ class Wire:
         self._link.send(json.dumps({"jsonrpc": "2.0", **message}))
 
     def receive(self, seconds: float) -> Fields | None:
-        """Return the next message, or None if none comes within so many seconds."""
+        """Return the next message, or None if no message comes within this time."""
         return self._waiting.popleft() if self._waiting else self._read(seconds)
 
     def _read(self, seconds: float) -> Fields | None:
@@ -325,8 +324,8 @@ def _request_of(
 
 
 def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
-    """Return the fields of a request that show its whole command, patch or call. If it is not clear what an answer
-    would permit, `actions` is empty."""
+    """Return the fields of a request that depend on its method, such as the command or patch to show. If it is not
+    clear what an answer would permit, `actions` is empty."""
     if method == COMMAND and (command := text(given, "command")) is not None:
         is_plain = given.get("kind") == "command" and "accept" in list_at(given, "availableDecisions")
         is_local = is_plain and given.get("environmentId") in (None, "local")
@@ -359,7 +358,8 @@ def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
     if meta.get("codex_approval_kind") != "mcp_tool_call":
         shown = text(given, "message") or read(given)[0]
         return {"tool": f"{MCP}{server}__elicitation", "kind": RequestKind.FORM, "shown": shown, "actions": ()}
-    # The request does not name its call. The call is found if only one in progress has the same tool and arguments.
+    # The request does not name its call. The call is found if only one call in progress has this tool and these
+    # arguments.
     called = ("mcpToolCall", server, tool, arguments)
     calls = [key for key, item in items.items() if tuple(map(item.get, _OF_CALLS)) == called]
     is_plain = given.get("mode") == "form" and given.get("requestedSchema") == {"type": "object", "properties": {}}
@@ -384,6 +384,6 @@ def _patch_text(given: Fields) -> str:
         move = text(kind, "move_path")
         parts.append(f"{kind['type']} {to_one_line(path)}" + (f", as {to_one_line(move)}" if move is not None else ""))
         lines = diff.removesuffix("\n").split("\n") if diff else []
-        # Each line begins with a sign or a blank, so that no line looks like the path of another file.
+        # Each line begins with `+`, `-` or a blank, so that no line looks like the path of another file.
         parts += [f"{how or ('' if one[:1] in _OF_DIFFS else ' ')}{one}" for one in lines]
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""Holds a request of a program until the operator answers it. Only one holder gets the signed answer.
+"""Waits for the operator's answer to a program's request. If several processes wait, only one gets the answer.
 
 After any failure the program gets no answer, so that its own prompt remains or appears.
 """
@@ -26,7 +26,7 @@ _LOOK_ANYWAY_SECONDS = 2.0  # between two readings of the ledger if it has not c
 
 
 class Holder:
-    """Holds requests of one workspace. Receipts have its `name`, such as "claude hook". Its methods never raise."""
+    """Waits for answers to requests of one workspace. Receipts have its `name`, such as "claude hook". Never raises."""
 
     trouble: str = ""  # why the program did not get an answer, as a sentence for the operator; may quote untrusted text
 
@@ -48,7 +48,7 @@ class Holder:
         self._book = ReceiptBook(workspace, self._state, disk)
 
     def wait_for_answer(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        """Wait for the answer to an offer, claim it and return it. The caller must hand the answer on at once. Blocks.
+        """Wait for the answer to an offer, claim it and return it. The caller must send it to the program at once.
 
         Returns None once the offer has ended, no screen shows the workspace, or `goes_on` returns False.
         """
@@ -65,7 +65,7 @@ class Holder:
         return None
 
     def take_answer(self, offer: Offer) -> Record | None:
-        """Claim and return the answer to an offer, or return None if there is none or another holder has it."""
+        """Claim and return the answer to an offer. Return None if there is no answer, or if another holder has it."""
         stamp, now = change_stamp(self._ledger.directory), time.monotonic()
         if offer.looked[0] == stamp and now - offer.looked[1] < _LOOK_ANYWAY_SECONDS:
             return None
@@ -98,8 +98,7 @@ class Holder:
             self.trouble = str(error)
 
     def _find_answer(self, request: Request) -> Record | None:
-        """Return the operator's valid decision about exactly this request, or None. Raises DecisionError and
-        RequestError."""
+        """Return the operator's valid answer to exactly this request, or None. Raises DecisionError or RequestError."""
         require_outside(self._workspace, self._keys.directory)
         chain = self._ledger.read(self._keys.trust())
         found = chain.latest.get(request.request_id)

@@ -14,7 +14,7 @@ from agentwatch.sources.files.watcher import NAMES, Watcher
 
 
 class Inbox(Pollable):
-    """Reports changes of the requests in a store, once or as a part of a worker."""
+    """Reports changes of the requests in a store. It may run in a background worker."""
 
     notice: str | None = None
     _looked: object = None
@@ -43,7 +43,7 @@ class Inbox(Pollable):
         now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
         self.notice = next(iter(self.store.problems), None)
         for name, before in known.items():
-            # If a request's file is missing, or if nobody holds it and it has no end, the holder was killed.
+            # If a file is missing, or has no lock and no end of the request, the holder was killed.
             one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
             is_killed = one.stage is RequestStage.GONE and one.ended_at is None
             found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one

@@ -1,9 +1,9 @@
-"""Stores each request of a workspace in a file. The holder locks the file while the request can be answered.
+"""Stores each request in a file. The process that waits for the answer (the holder) locks the file while it waits.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
 
-If nobody locks a file and the file has no end of the request, the holder was killed, and the request is gone.
+If a file is not locked and does not say how the request ended, the holder was killed. The request is then gone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_SECONDS = 2**40
 
 
 class RequestError(AgentwatchError):
-    """A request cannot be offered, or a file is no valid request. It can be answered only in its program."""
+    """A request cannot be offered, or a file is no valid request. The request must be answered in its program."""
 
 
 class RequestStore:
@@ -97,7 +97,7 @@ class RequestStore:
 
     @contextmanager
     def open_directory(self, *, make: bool = False) -> Iterator[Directory]:
-        """Open the store's directory. Raises FileNotFoundError if it is missing, and RequestError otherwise."""
+        """Open the store's directory. Raises FileNotFoundError if it is missing, or RequestError."""
         require_outside(self._workspace, self.directory)
         try:
             with (Directory.open_or_make if make else Directory.open)(self.directory, self.disk) as directory:
@@ -144,8 +144,8 @@ class RequestStore:
             self.disk.close(descriptor)
 
     def _join_holders(self, directory: Directory, request: Request) -> int | None:
-        """Lock the file of the same request, as its other holders do, and return the descriptor. Return None
-        if nobody holds the request. The caller must have locked the directory."""
+        """If other processes hold the request, lock their file, too, and return its descriptor. Return None if nobody
+        holds the request. The caller must have locked the directory."""
         name = _file_name(request.request_id)
         with suppress(OSError, RequestError):
             known = self._read_request(directory, name)
@@ -161,7 +161,7 @@ class RequestStore:
 
 
 class Offer:
-    """A request that this process holds, for a `with` statement. If the request has no end afterwards, it is GONE."""
+    """A request that this process holds, for a `with` statement. If it is still open at the end, it becomes GONE."""
 
     _is_held = True
 
@@ -194,8 +194,8 @@ class Offer:
                 self.request, self._descriptor, self._stamp = request, descriptor, fingerprint(os.fstat(descriptor))
 
     def end(self, stage: RequestStage, by: str = "") -> None:
-        """Write how the request ended, unless the file has an end, and release the request. GONE is written only if no
-        other process holds the request. Never raises, because a request without an end counts as gone."""
+        """Write into the file how the request ended, and release the request. GONE is written only if no other process
+        holds the request. Never raises, because a released request without an end is shown as gone."""
         if not self._is_held:
             return
         store = self._store
@@ -217,7 +217,7 @@ def require_outside(workspace: Path, place: Path) -> None:
 
 
 def comparable_form(request: Request) -> Request:
-    """Return a request without the fields that differ between its holders, to compare it with another one."""
+    """Return a request without the fields in which its holders differ, so that two requests can be compared."""
     return replace(request.as_first_asked, asked_at=0.0, until=None, call_id=None)
 
 
@@ -276,8 +276,8 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 def make_request(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
-    """Return the request about the input `given`, and compute its id and digest. `values` are the other fields. Raises
-    ValueError if the input cannot be written as JSON."""
+    """Make a request about the input `given`, with its id and digest. `values` are the other fields. Raises ValueError
+    if the input cannot be written as JSON."""
     spelled, digest = canonical_input(given)
     return Request(
         request_id=make_request_id(workspace_id, source, session_id, nonce, digest),
@@ -291,9 +291,9 @@ def make_request(given: object, workspace_id: str, source: str, session_id: str,
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[CallArgument, ...]]:
-    """Return the text that shows a call, and the other arguments to show with it. The text has the `parts`, one below
-    the other. Arguments in `known` are shown elsewhere. Without parts, or if a part is no text, the text is the whole
-    call as JSON."""
+    """Return the text that shows a call, and the arguments to show beside the text. The text has the `parts`, one below
+    the other. Without parts, or if a part is no text, the text is the whole call as JSON. Arguments whose names are in
+    `known` are left out."""
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()
@@ -304,7 +304,7 @@ def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[st
 def read_queries(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
     """Return the questions of a call, or () if a text is missing or two questions are equal.
 
-    `several` names the field which says that a question takes several options. `key` names the field with its id.
+    `several` names the field which says that a question takes several options. `key` names the field with the id.
     """
     found = []
     for asked in map(as_object, list_at(given, "questions")):

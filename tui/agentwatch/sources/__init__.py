@@ -1,7 +1,7 @@
-"""The sources of events: the base class of all sources, and what a source reports.
+"""The base class of all sources of events, and the types of their results.
 
 A source reads files, or the sessions of agent programs, in a thread of its own. Each event holds the whole state of a
-file or run. So a restart, or another order of events, does no harm."""
+file or a run. So events may be repeated after a restart, or come in another order."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FILES = "files"  # the name of the source for the workspace itself
 
 
 class Problem(NamedTuple):
-    """Something that cannot be read. `place` is where, or "" if there is no single place. `message` gives the reason in
-    a sentence. Both texts are untrusted."""
+    """Something that cannot be read. `place` is its path, or "" if the problem has no single path. `message` is a
+    sentence with the reason. Both texts are untrusted."""
 
     source: str
     place: str
@@ -37,8 +37,8 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How well a source sees, and the reason in `detail`. A source with a problem is degraded, once its first look is
-    over. `notices` tell the operator about agentwatch's own files on the source's machine. All texts are untrusted."""
+    """How well a source works. `detail` explains the mode. After the first read, a source with problems is degraded.
+    `notices` are messages about agentwatch's own files on the source's machine. All texts are untrusted."""
 
     mode: Mode
     detail: str
@@ -47,7 +47,7 @@ class Health(NamedTuple):
 
 
 def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
-    """Return the health of a source that reads everything except the places of these problems."""
+    """Return the health of a source. If there are problems, its mode becomes degraded, unless it is starting."""
     if problems and mode != "starting":
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
@@ -55,7 +55,7 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
 
 
 def combine_health(known: Sequence[Health]) -> Health:
-    """Return the health of several sources, at least one: the worst mode of all, with the problems of all."""
+    """Return the health of one or more sources together: the worst of their modes, and all their problems."""
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
     detail = health_of(worst.mode, worst.detail, problems).detail
@@ -63,13 +63,13 @@ def combine_health(known: Sequence[Health]) -> Health:
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Print on standard error what a command could not read."""
+    """Print each problem on standard error."""
     for problem in problems:
         print_error(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
 
 
 class Batch(NamedTuple):
-    """Events in the order of their `seq`, and the health after the last one. `starts_over`: forget earlier events."""
+    """Events in the order of their `seq`, and the source's health. If `starts_over`, all earlier events are void."""
 
     events: tuple[Event, ...]
     health: Health
@@ -80,18 +80,18 @@ class Source(Protocol):
     """A source of events. It runs in a thread of its own and never blocks the caller."""
 
     def remember(self, recalled: HistorySnapshot) -> None:  # noqa: ARG002
-        """Take over the state of the files from agentwatch's last run. This is called before `start` or `scan`."""
+        """Take over the files' state that agentwatch's last run stored. This is called before `start` or `scan`."""
         return
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
-        """Begin to observe. The source's thread calls `emit`, first with the current state."""
+        """Start to observe. The source's thread calls `emit` with the current state, and later with each change."""
         return
 
     def scan(self) -> Batch:
         """Read everything once and return the events. Call this only if the source was not started."""
 
     def stop(self) -> None:
-        """End within a second. Nothing is emitted afterwards."""
+        """Stop the thread within a second. After that, `emit` is not called again."""
         return
 
     @property
@@ -100,13 +100,13 @@ class Source(Protocol):
         return ()
 
     def reconnect(self) -> None:
-        """Connect to the source's machine at once. The call blocks for a moment."""
+        """Connect to the source's machine again at once. The call blocks for a moment."""
         return
 
     def content(self, digest: str) -> str | None:
-        """Return the text of an observed document, or None if the text is no longer kept.
+        """Return the text with this digest from an observed document. Return None if the text is no longer kept.
 
-        Raise NoAnswerError if only a host has the text, and the host does not answer."""
+        Raise NoAnswerError if only another machine has the text, and this machine does not answer."""
 
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
         """Return the transcript of a run, or None if the run has none. Any thread may call this."""
@@ -114,7 +114,7 @@ class Source(Protocol):
 
 
 class CombinedSource(Source):
-    """All sources as one. The mode is the worst of all sources, and the problems are those of all sources."""
+    """Several sources in the form of a single source. Its health combines the health of all sources."""
 
     def __init__(self, sources: Sequence[Source]):
         self._sources = sources

@@ -1,4 +1,4 @@
-"""The reader of Codex: the rollouts of one workspace. An agent's rollouts belong to the session that started it."""
+"""The reader of Codex. A rollout is a file with the records (JSON lines) of one thread: a session or an agent."""
 
 import os
 import re
@@ -32,26 +32,26 @@ from agentwatch.sources.sessions.store import FilesReader, FoundFile, Session, c
 
 THREAD_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED = "encrypted by Codex"
-_OWN_WORK = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
+_OWN_WORK = frozenset({"compact", "memory_consolidation", "guardian"})  # agents that Codex starts for its own work
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
 
-MCP = "mcp__"  # the beginning of names of tool servers
-TASK = "task of an agent"  # the kind of a prompt between agents; the kind of an answer is `agent_message`
+MCP = "mcp__"  # the beginning of the names of MCP servers
+TASK = "task of an agent"  # our name for the kind of a prompt from one agent to another
 _PAYLOAD = "\nPayload:\n"
 _REFUSED = re.compile(
     r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
     r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
-)  # the beginning of the output of a refused call: a command, a patch, a server's tool
+)  # the beginning of the output of a refused call: a command, a patch, or a tool of an MCP server
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD = 600  # characters before the output of a command in which Codex reports on it
+_HEAD = 600  # the longest report of Codex before the output of a command, in characters
 _OUTPUT = "\nOutput:\n"
 _FAILED = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):
-    """The first line of a rollout, from Codex 0.66 to 0.169. Texts are untrusted. Records with an ordinal below
-    `inherited_below` are a copy of the parent's history. If `own_work`, the session is housekeeping of Codex."""
+    """The first line of a rollout, in Codex 0.66 to 0.169. Texts are untrusted. Records with an ordinal below
+    `inherited_below` are copies of the parent's records. If `own_work`, Codex started the agent for its own work."""
 
     thread: str
     parent: str | None
@@ -63,11 +63,11 @@ class Header(NamedTuple):
     version: tuple[int, ...]
     inherited_below: int | None
     own_work: bool
-    one_shot: bool  # whether `codex exec` ran the session
+    one_shot: bool  # whether the session was started by `codex exec`
 
 
 def read_header(record: Fields) -> Header | None:
-    """Return the header in a record, or None if the record is no usable header."""
+    """Return the header in a record, or None if the record is no header, or has no thread id."""
     meta = as_object(record.get("payload"))
     thread, source = text(meta, "id"), nested(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
@@ -94,8 +94,9 @@ def read_header(record: Fields) -> Header | None:
 
 
 class InheritedHistory:
-    """The copy of its parent's history with which a rollout may begin. Newer versions of Codex say where the copy ends.
-    Otherwise it ends with the first turn that is younger than the session. Ids show this, as they begin with a time."""
+    """Recognises copied records: an agent's rollout may begin with a copy of its parent's rollout. Newer versions of
+    Codex write where the copy ends. In older versions, the copy ends before the first turn that is younger than the
+    agent. Ids of turns and agents begin with a time."""
 
     _is_inside = False
 
@@ -119,7 +120,8 @@ class InheritedHistory:
 
 
 class OwnEntries:
-    """A function that gives the entries of one record after the other, without copies of the parent's history."""
+    """A function that takes the records of a rollout in order. It returns the entries of each record, but not of copies
+    of the parent's records."""
 
     _history: InheritedHistory | None = None
     _cwd = ""
@@ -133,7 +135,7 @@ class OwnEntries:
 
 
 class Rollout(Account):
-    """The account of the agent of one rollout, whose first record is `header`."""
+    """The account (state) of the agent that wrote one rollout."""
 
     question_tools = ("request_user_input",)
 
@@ -214,7 +216,7 @@ class Rollout(Account):
             call.prompt_missing = ENCRYPTED if not is_plain and text(given, "message") is not None else ""
 
     def _add_result(self, entry: Entry) -> None:
-        """Record a call's output. The rollout does not say whether anybody was asked, or who allowed the call."""
+        """Record the output of a call. The rollout does not say who allowed the call."""
         output, answer = entry.text, object_in(entry.text)
         if (call := self.open.pop(entry.call, None)) is not None:
             is_over = "aborted by user" in output and entry.refused
@@ -226,7 +228,7 @@ class Rollout(Account):
         if asked and asked.child is None:
             asked.child = text(answer, "agent_id")
             if asked.child is None and text(answer, "task_name") is None:
-                # The output names no agent, so the call was refused, or a human stopped the turn.
+                # The output names no agent. So the call was refused, or a human stopped the turn.
                 status = "canceled" if output.startswith("aborted by user") else "failed"
                 self.record_end(asked.id, status, output, None, entry.at)
 
@@ -244,7 +246,7 @@ class Rollout(Account):
 
 
 def kind_and_fields(record: Fields) -> tuple[str, Fields]:
-    """Return the kind and the fields of a record, which is an event, an item or a part of the context."""
+    """Return the kind of a record (one line of a rollout), and its fields."""
     payload = as_object(record.get("payload"))
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
@@ -254,7 +256,7 @@ def kind_and_fields(record: Fields) -> tuple[str, Fields]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """Yield the entries of a record, in order. `at` (epoch seconds) is for a record without a time."""
+    """Yield the entries of a record, in order. If the record has no time, use `at` (epoch seconds)."""
     at = time_at(record) or at
     kind, payload = kind_and_fields(record)
     call = string(payload, "call_id")
@@ -262,7 +264,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "user_message" | "UserMessage" | "task of an agent" if words := read_prompt(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
         case "agent_message" | "AgentMessage" | "task_complete" | "turn_complete":
-            # Most answers at the end of a turn repeat earlier words.
+            # The end of a turn usually repeats the answer. The transcript leaves repetitions out.
             if words := read_answer(payload):
                 yield Entry(at, EntryKind.WORDS, words)
             if (error := text(nested(payload, "error"), "message")) is not None:
@@ -278,7 +280,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             given = object_in(text(payload, "arguments"))
             if name == "spawn_agent" and "message" in given:
                 given = {**given, "prompt": given["message"]}
-            # Write the name as other programs do: `mcp__server__tool`.
+            # Write the tool's name in the form that other programs use: `mcp__server__tool`.
             is_mcp = server.startswith(MCP) and not name.startswith(MCP)
             yield Entry(at, EntryKind.CALL, "", call, f"{server.rstrip('_')}__{name}" if is_mcp else name, given)
         case "custom_tool_call":
@@ -301,13 +303,13 @@ def _result_entry(words: str, call: str, at: float) -> Entry:
     # Without an exit code, the command may still run.
     ended = None if refused else CommandEnd(code, output if cut else words)
     if cut:
-        # Put the output first, and then the words of Codex about it.
+        # Put the output first, and then the report of Codex.
         words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
     return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
 def read_prompt(kind: str, payload: Fields) -> str | None:
-    """Return the prompt from a person or another agent, or None if there is none or it is encrypted."""
+    """Return the prompt from a human or another agent. Return None if there is none, or if the prompt is encrypted."""
     if kind != TASK:
         return _message_text(payload)
     parts = [as_object(part) for part in list_at(payload, "content")]
@@ -324,21 +326,20 @@ def read_prompt(kind: str, payload: Fields) -> str | None:
 
 
 def read_answer(payload: Fields) -> str | None:
-    """Return the agent's words in a record, or in the end of a turn. Return None if they are blank."""
+    """Return the agent's text in a record. Return None if the text is missing or blank."""
     words = text(payload, "last_agent_message") or _message_text(payload)
     return words if words is not None and words.strip() else None
 
 
 def read_choices(output: str) -> str:
-    """Return a human's answers to questions, from the output of the call."""
+    """Return a human's answers to questions, from the output of the call that asked the questions."""
     answers = nested(object_in(output), "answers")
     chosen = [one for answer in answers.values() for one in list_at(as_object(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))
 
 
 def is_readable(words: str) -> bool:
-    """Tell whether a text is not encrypted: an encrypted text has no space. Some model providers leave texts
-    readable."""
+    """Tell whether a text is readable. An encrypted text has no space."""
     return any(character.isspace() for character in words)
 
 
@@ -350,15 +351,14 @@ NAME = "codex"
 
 _DAMAGED = "damaged"
 _STRANGE = "it does not say whose it is, and in which directory"
-_SECONDS = 2.0  # seconds between two lists of all locks, because a list takes the kernel some time
-_FIRST_VERSION = (0, 169)  # the first version with locks
-_SETTLED = 1.0  # seconds of silence after which a free lock means an end, because a new session takes its lock late
+_SECONDS = 2.0  # seconds between two reads of `/proc/locks`, because a read takes the kernel some time
+_FIRST_VERSION = (0, 169)  # the first version of Codex with locks
+_SETTLED = 1.0  # a new session takes its lock late, so a free lock means an end only after so many seconds of silence
 
 
 class CodexReader(FilesReader):
-    """Reads Codex's store. `home` is `$CODEX_HOME`, or `~/.codex`. All sessions are read, however old, except
-    compressed ones. A `Session` is a family here: a session that a human began, with all sessions that came from it, in
-    any directory."""
+    """Reads Codex's store. `home` is `$CODEX_HOME`, or `~/.codex`. Old sessions are read too, but no compressed files.
+    Here a `Session` has the rollouts of a session that a human began, and of all its agents in any directory."""
 
     name = NAME
     files = r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)"
@@ -367,16 +367,16 @@ class CodexReader(FilesReader):
     all_belong = True
     is_shared = True
 
-    _looked_again = False
+    _looked_again = False  # whether the locks were listed again for the current read
 
     def __init__(self, workspace: Path, home: Path):
         super().__init__(workspace, home)
         self._locks = WriterLocks(home)
-        # By name, because archiving moves a rollout: the file's change time, and its header or the fault.
+        # By file name, because archiving moves the file: its ctime, and its header or a text with the fault.
         self._known: dict[str, tuple[int, Header | str]] = {}
-        self._headers: dict[str, Header] = {}
-        self._here: set[str] = set()  # the threads that were begun in the workspace
-        self._parents: dict[str, str | None] = {}  # by thread
+        self._headers: dict[str, Header] = {}  # by file name
+        self._here: set[str] = set()  # the threads that began in the workspace
+        self._parents: dict[str, str | None] = {}  # the parent of each thread
 
     def make_fold(self, agent: str, path: str) -> Rollout:
         return Rollout(path, self._headers[agent], self.keep_message, self.places)
@@ -385,14 +385,14 @@ class CodexReader(FilesReader):
         return OwnEntries()
 
     def program_of(self, session: Session) -> Program:
-        """Return the state of a session's program. A new list of the locks may change the state of working sessions."""
+        """Return the state of a session's program. If the locks were listed again, make the working runs again."""
         if self._looked_again:
             runs = session.runs.values()
             session.is_changed |= any(run.state is RunState.WORKING and not run.process_gone for run in runs)
         return super().program_of(session)
 
     def find_files(self) -> Iterable[FoundFile]:
-        """Return the rollouts begun in the workspace, and the rollouts of all their agents, in any directory."""
+        """Return the rollouts that began in the workspace, and the rollouts of all their agents in any directory."""
         self._looked_again = self._locks.refresh()
         present = {found.session: found for found in super().find_files()}
         for name, found in present.items():
@@ -404,7 +404,7 @@ class CodexReader(FilesReader):
                     self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
-        # An older file without a usable header is not reported, because Codex once wrote such files.
+        # Old versions of Codex wrote files without a usable header. So only the youngest file is reported.
         youngest = max(known, default="")
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
@@ -419,7 +419,7 @@ class CodexReader(FilesReader):
         return [self.root, os.fspath(self.home / "archived_sessions")]
 
     def _ancestry(self, thread: str) -> list[str]:
-        """Return a session and its known ancestors. If the parents form a cycle, stop where it closes."""
+        """Return a thread and its known ancestors, from the thread upwards. A cycle of parents is cut."""
         line = [thread]
         while (parent := self._parents.get(line[-1]) or "") in self._parents and parent not in line:
             line.append(parent)
@@ -438,14 +438,14 @@ class CodexReader(FilesReader):
                     asked.setdefault(call.child, (part, call))
                 elif call.id in part.ends:
                     runs[f"{part.header.thread}:{call.id}"] = _stub_run(part, call, call.id)
-        # Some sessions have no rollout yet, or never get one.
+        # Some agents have no rollout yet, or never get a rollout.
         runs |= {child: _stub_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():
             runs[thread] = self._make_run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Do nothing. One process runs all agents, so the session's process shows nothing about them."""
+        """Do nothing: `_make_run` has already set `process_gone`, by the lock of each thread."""
 
     def _make_run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
@@ -475,17 +475,17 @@ class CodexReader(FilesReader):
 
 
 class WriterLocks:
-    """The locks `thread-writer-locks/<thread>.lock`, which Codex (0.169 and later) holds by flock while it writes a
-    session. A normal end removes the file. A killed Codex leaves the file unlocked."""
+    """Tells whether Codex (0.169 and later) still runs a thread. Codex locks `thread-writer-locks/<thread>.lock` by
+    flock while it runs the thread, and removes the file at a normal end. If Codex is killed, the file is not locked."""
 
     looked_at = 0.0
-    _held: frozenset[int] | None = None  # the inodes of all locked files, None if the system does not list them
+    _held: frozenset[int] | None = None  # the inodes of all locked files; None if the system does not list locks
 
     def __init__(self, home: Path):
         self._directory = home / "thread-writer-locks"
 
     def refresh(self) -> bool:
-        """List the locked files if it is time to do so. Return whether it was."""
+        """List the locked files if the last list is older than `_SECONDS`. Return whether they were listed."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
             return False
         self.looked_at = time.time()
@@ -500,11 +500,11 @@ class WriterLocks:
         return True
 
     def is_gone(self, header: Header, updated_at: float) -> bool | None:
-        """Tell whether a session's writer has ended. None if unknown. `updated_at` is the last sign of life."""
+        """Tell whether the program of a thread has ended. None if unknown. `updated_at` is the last sign of life."""
         if header.version < _FIRST_VERSION or self._held is None:
             return None
         try:
-            # The device is not compared: some file systems report another device for the lock.
+            # Compare only the inode, because some file systems report another device for a lock.
             if (self._directory / f"{header.thread}.lock").stat(follow_symlinks=False).st_ino in self._held:
                 return False
         except FileNotFoundError:
@@ -516,7 +516,7 @@ class WriterLocks:
 
 
 def _stub_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
-    """Return the run of a session without a rollout, or of a call that started no session."""
+    """Return the run of an agent without a rollout, or of a call that started no agent."""
     return run_of(
         NO_ACCOUNT,
         asked,
@@ -530,7 +530,7 @@ def _stub_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
 
 
 def _last_part(task_name: str | None) -> str | None:
-    """Return the last part of a task's name; the parts before it are the agents above."""
+    """Return the last part of a task's name. The parts before it name the agent's ancestors."""
     return (task_name or "").rpartition("/")[2] or None
 
 

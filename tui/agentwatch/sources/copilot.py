@@ -1,7 +1,7 @@
-"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
+"""The reader of GitHub Copilot CLI 1.0. It keeps one file of events for a session and all its agents.
 
-An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
-work out. An agent's first round ends with `subagent.completed` or `subagent.failed`, a later round with its turn."""
+An event is `{type, data, id, timestamp, agentId?}`. An event of the session's own agent has no `agentId`. The tool
+`task` starts an agent. Its first round ends with `subagent.completed` or `.failed`, later rounds with `turn_end`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,23 +30,23 @@ from agentwatch.sources.sessions.store import FilesReader, Session
 
 _SENDER = "agent-"
 _REFUSED = ("denied", "rejected")
-_COPIED = "Forked from "  # a forked session begins with this note
-_ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # added by Copilot after a command's output
+_COPIED = "Forked from "  # the note after the copied events in a forked session
+_ENDING = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # a line that Copilot adds to the output of a command
 _SHUT = "not over when Copilot was closed"
 
 
 class Agent(Account):
-    """The account of one agent, or of the session itself."""
+    """The account (state) of one agent, or of the session's own agent."""
 
-    call = NO_CALL  # the call that asked for the agent, made by `asker`
-    asker = SESSION
+    call = NO_CALL  # the call that started the agent
+    asker = SESSION  # the id of the agent that made this call
     question_tools = ("ask_user",)
-    was_over = False
-    calls_tools = True  # the last message of the turn calls tools, or there is none yet
+    was_over = False  # whether an end of the agent was reported before
+    calls_tools = True  # whether the last message of the turn calls tools; True if the turn has no message yet
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True):
         super().__init__(keep, places, is_agent=is_agent)
-        self.pending: dict[str, str] = {}  # permissions that a human has not given yet, by the request's id
+        self.pending: dict[str, str] = {}  # open requests for a permission, in words, by the request's id
 
     @property
     def waiting(self) -> str:
@@ -57,7 +57,7 @@ class Agent(Account):
         self.answer = self.last if state is RunState.ENDED else None
 
     def add_message(self, data: Fields, at: float) -> None:
-        """Begin a round with a message to the agent, or add the message to the current round."""
+        """Begin a round with a message to the agent. A steering message to a working agent begins no round."""
         words, was_working = string(data, "content"), self.state is RunState.WORKING
         if not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun and self.is_agent:
@@ -71,7 +71,7 @@ class Agent(Account):
         self.resume(at)
 
     def record_completion(self, data: Fields, at: float) -> None:
-        """Record that the agent has ended. If Copilot cancels the agent after that, nothing changes."""
+        """Record that the agent has ended. If it had ended before, a cancellation changes nothing."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
@@ -80,13 +80,13 @@ class Agent(Account):
 
 
 class Events:
-    """The accounts of all agents of one file of events."""
+    """The accounts of all agents in one file of events."""
 
     not_understood = 0
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool):  # noqa: ARG002
         self.agents: dict[str, Agent] = {}  # by id; the session itself is under SESSION
-        self.unstarted: dict[str, Agent] = {}  # agents that have not begun, by the ids of the calls for them
+        self.unstarted: dict[str, Agent] = {}  # agents that have not started yet, by the id of the call
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
@@ -101,11 +101,11 @@ class Events:
         is_working = agent.state is RunState.WORKING
         match kind:
             case "session.info" if string(data, "message").startswith(_COPIED):
-                # All earlier events are a copy of another session.
+                # All events before this note are copies from another session.
                 self.agents.clear()
                 self.unstarted.clear()
             case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
-                # A killed program writes no end. Its end is noticed when another program resumes its session.
+                # A killed program writes no last event. Its end shows when a new program resumes the session.
                 reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
                 for one in self.agents.values():
                     if one.state is RunState.WORKING:
@@ -124,7 +124,7 @@ class Events:
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "assistant.turn_start" | "permission.requested":
-                # A permission is requested before the message that calls the tool.
+                # The request for a permission comes before the message with the call, so the turn is not over.
                 agent.resume(at)
                 agent.calls_tools = True
                 if kind == "permission.requested":
@@ -160,7 +160,7 @@ def _describe_permission(asked: Fields) -> str:
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """Yield the entries of an event, without text that Copilot itself adds."""
+    """Yield the entries of an event. Messages and calls without a model are left out: Copilot itself adds them."""
     at, data = time_at(fields) or 0.0, nested(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
@@ -190,7 +190,7 @@ def entries(fields: Fields) -> Iterator[Entry]:
 
 
 class CopilotReader(FilesReader):
-    """Reads Copilot's store. `home` is `$COPILOT_HOME`, or `~/.copilot`. One file holds a whole session."""
+    """Reads Copilot's store. `home` is `$COPILOT_HOME`, or `~/.copilot`."""
 
     name = "copilot"
     fold = Events
@@ -207,11 +207,11 @@ class CopilotReader(FilesReader):
         return [self.root]
 
     def program_of(self, session: Session) -> Program:
-        """Return the state of the program by its files `inuse.<pid>.lock`. A killed program leaves its file behind."""
+        """Return the state of the program, by its file `inuse.<pid>.lock`. A killed program leaves its file behind."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
-            # If another process has the pid now, the program counts as running.
+            # If another process has this pid now, the program seems to run still.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.program_of(session.id, found)
 

@@ -1,7 +1,7 @@
-"""The reader of Gemini CLI, as 0.61 writes it: a chat for each session, beside it a directory with its agents' chats.
+"""The reader of Gemini CLI 0.61. Each session and each agent has its own file of JSON lines, the chat.
 
-A line is a message `{id, timestamp, type, content, toolCalls?}`, or changes the whole chat (`$set`). A message is
-written again, with the same id, once its calls are over. `$rewindTo`, which takes messages back, is ignored."""
+A line is a message `{id, timestamp, type, content, toolCalls?}`, or a change to the whole chat (`$set`). When the calls
+of a message have ended, the message is written again with the same id. `$rewindTo` deletes messages, and is ignored."""
 
 import json
 import os
@@ -36,23 +36,23 @@ _COMMAND = re.compile(
     r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_STOPPED = "Operation cancelled"  # in the result of a call that Esc has ended; a denied call has other words
+_STOPPED = "Operation cancelled"  # part of the result of a call that a human ended by Esc, but not of a refused call
 _ROOT_BYTES = 64 * 1024
 
 
 class Chat(Account):
-    """The account of the agent of one file, or of the session. `places` are the spellings of the workspace's path."""
+    """The account (state) of one agent, or of the session's own agent, from its chat."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
-        self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
+        self._messages: dict[str, tuple[int, int]] = {}  # by message id: its number of tokens, and of calls
 
     def add(self, fields: Record) -> None:
         name, at = text(fields, "id"), time_at(fields)
         if name is not None and at is not None:
             self._add_message(name, fields, at)
         elif nested(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
-            # The agent failed or was stopped while answering. Only its parent is told which of the two.
+            # The agent failed or was stopped during its answer. Only the parent's chat says which.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
@@ -76,7 +76,7 @@ class Chat(Account):
         elif fields.get("type") == "gemini":
             self.resume(at)
             if not calls and words.strip() and not self.is_agent:
-                # While calls run, the message looks the same, because calls are written only once they are over.
+                # As long as its calls run, a message is written without calls. So the turn may still go on.
                 self.end(RunState.ENDED, at)
                 self.answer = self.keep_lazily(words, at)
             for call in map(as_object, calls):
@@ -93,7 +93,7 @@ class Chat(Account):
             self.answer = self.keep_lazily(said, ended_at) if said.strip() else None
         elif call.get("name") == "invoke_agent" and not self.is_agent:
             display = nested(call, "resultDisplay")
-            # An agent that failed, or ran out of turns, is reported as a success, too.
+            # The status is "success" even if the agent failed or used up its turns. `terminateReason` tells.
             reason = text(display, "terminateReason") or "GOAL"
             if status != "success" or display.get("state") == "error":
                 reason = first_line(output)
@@ -140,15 +140,15 @@ def _result_of(call: Fields) -> str:
 
 
 def _command_end(told: str) -> CommandEnd | None:
-    """Return the end of a command, if a result reports one. Only an exit code other than 0 is written."""
     match = _COMMAND.search(told)
     if match is None:
         return None
+    # An exit code of 0 is not written.
     return CommandEnd(int(match["code"]) if match["code"] else None if match["open"] else 0, match["output"])
 
 
 def _report_in(call: Fields) -> str | None:
-    """Return the text or JSON that an agent hands back by a call, or None if the call does something else."""
+    """Return the text or JSON in a call by which an agent hands back its result. Return None for any other call."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = nested(call, "args")
@@ -161,7 +161,7 @@ def _report_in(call: Fields) -> str | None:
 
 
 def read_project_root(project: str) -> str:
-    """Return the real path of a project's working directory. Raise OSError if it cannot be read, or is no path."""
+    """Return the real path of a project's working directory. Raise OSError if its file is unreadable or has no path."""
     named = read_small_file(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
         raise OSError(f"{project} names no path")
@@ -169,8 +169,7 @@ def read_project_root(project: str) -> str:
 
 
 class GeminiReader(AgentsReader):
-    """Reads Gemini CLI's store. `home` is `.gemini` in `$GEMINI_CLI_HOME` or the user's home. No agent runs in the
-    background."""
+    """Reads Gemini CLI's store. `home` is the directory `.gemini` in `$GEMINI_CLI_HOME`, or in the user's home."""
 
     name = "gemini"
     entries = staticmethod(entries)
@@ -191,15 +190,15 @@ class GeminiReader(AgentsReader):
         return found
 
     def record_id(self, fields: Fields) -> str | None:
-        """Return an id that changes when a message is written again with its calls."""
+        """Return an id for a line. A message that is written again with more calls gets another id."""
         return f"{text(fields, 'id')}/{len(list_at(fields, 'toolCalls'))}"
 
     def run_key(self, session: Session, agent: str, link: AgentLink) -> str:
-        """Return the key of a run. The call for an agent is written only once it is over, so it cannot be the key."""
+        """Return the key of a run: the agent's id, because the call that started the agent is written too late."""
         return f"{session.id}/{agent}" if agent == link.claim else agent
 
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status by the text that the agent handed back, or else by reports to its parent."""
+        """Return the status from the agent's own chat if it has ended there, or else from reports to its parent."""
         if account.state is not RunState.ENDED and link.reports:
             return link.reports[-1]
         if account.state is RunState.WORKING and link.asker.prompted_at > account.prompted_at:
@@ -207,7 +206,7 @@ class GeminiReader(AgentsReader):
         return account
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Let a session count as working while its agents work, because its chat does not show that it waits."""
+        """Set a session to working while its agents work, because its chat looks as if the session had ended."""
         own = runs.get(session.id)
         if own and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
             runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)

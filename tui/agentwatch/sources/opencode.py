@@ -1,7 +1,7 @@
-"""The reader of OpenCode and Kilo Code: makes runs of the sessions of one workspace in one database.
+"""The reader of OpenCode and Kilo Code, which keep their sessions in an SQLite database.
 
-The database is read when its `stat` shows a write, each time with a new connection. After any change, a session is read
-again from the tables that hold its current state."""
+The database is read again when the `stat` of its files shows a write, each time with a new connection. A session that
+has changed is read again as a whole."""
 
 import errno
 import fcntl
@@ -39,14 +39,14 @@ from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account,
 from agentwatch.sources.sessions.store import contains
 from agentwatch.state import may_exist
 
-LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
-_LATEST = 1 << 43  # milliseconds, in the year 2248: no program has written a later time
+LARGEST_RECORD = 16 * 1024 * 1024  # characters of JSON; only records with attached files are larger
+_LATEST = 1 << 43  # milliseconds since 1970, in the year 2248; a later time is not plausible
 
 _LOCKED_SECONDS = 0.1
-_LONGEST_LOOK = 5.0  # seconds: a crafted database can keep a query busy for ever
-_STEPS = 100_000  # steps of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK = 128  # the byte of `-shm` that every user of the database locks: UNIX_SHM_DMS
-# Asks for the locks of all processes, including this one; Linux only.
+_LONGEST_LOOK = 5.0  # a read is ended after so many seconds, because a forged database could make it endless
+_STEPS = 100_000  # steps of SQLite's machine (a few milliseconds) between two checks of this limit
+_USERS_LOCK = 128  # each process that uses the database locks this byte of its file `-shm` (UNIX_SHM_DMS in SQLite)
+# The fcntl command that shows locks of all processes, including our own. Only Linux has it.
 _ASK_FOR_LOCK = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
@@ -54,7 +54,7 @@ Signature = tuple[Fingerprint | None, ...]
 
 
 class SessionRow(NamedTuple):
-    """One session. Times are in epoch seconds. `mark` changes whenever anything in the session changes."""
+    """One session. Times are in epoch seconds. Any change in the session changes `mark`."""
 
     id: str
     parent_id: str | None
@@ -64,9 +64,9 @@ class SessionRow(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A message, or a part of the message `message_id`, which is "" for a message itself. Times are in epoch seconds, 0
-    if unknown. `data` is empty if it is no JSON object or too large. `row` rises in the order in which records were
-    first written."""
+    """A message, or a part of a message. A part has the id of its message in `message_id`, and a message has "". Times
+    are in epoch seconds, 0 if unknown. `data` is empty if it is no JSON object or too large. Later records have a
+    greater `row`."""
 
     id: str
     message_id: str
@@ -77,26 +77,27 @@ class Record(NamedTuple):
 
 
 class ForeignDatabase:
-    """A database of another program, which is only read."""
+    """A database of another program. It is only read."""
 
-    _shared: int | None = None  # kept open, because closing `-shm` drops this process's locks on it
+    _shared: int | None = None  # the open file `-shm`; closing it would drop all locks of our process on the file
 
     def __init__(self, path: Path):
         self._given = path
 
     @property
     def _path(self) -> str:
-        """The target if the path is a link, because the program keeps its log beside the target."""
+        """The real path: if the database is a symbolic link, its log is beside the target."""
         return os.path.realpath(self._given)
 
     def signature(self) -> Signature:
-        """Return the fingerprints of the database, its log and its journal; None for each that is missing. A write
-        changes them, except a second write in the same tick of the clock."""
+        """Return the fingerprints of the database, its log and its journal, or None for a missing file. A write changes
+        the result, unless the clock shows the same time as at the write before."""
         return tuple(_fingerprint_of(self._path + suffix) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection with one consistent view. Any thread may call this. Raise OSError or sqlite3.Error."""
+        """Yield a connection whose queries all see the same state. Raise OSError or sqlite3.Error. Any thread may call
+        this."""
         path, before = self._path, self.signature()
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             raise OSError("it is no regular file")
@@ -109,7 +110,7 @@ class ForeignDatabase:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             end = time.monotonic() + _LONGEST_LOOK
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-            # Not `trusted_schema = OFF`: SQLite would then refuse Kilo's schema, which has an index on json_extract.
+            # `trusted_schema` stays on: without it, SQLite refuses Kilo's schema, which has an index on json_extract.
             connection.executescript("PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; BEGIN")
             yield connection
         finally:
@@ -118,13 +119,13 @@ class ForeignDatabase:
             raise OSError("it changed while it was read")
 
     def has_users(self) -> bool | None:
-        """Tell whether some process has the database open. None if unknown."""
+        """Tell whether any process has the database open. None if unknown."""
         path = self._path
         try:
             if _ASK_FOR_LOCK is None:
                 return None
             if not os.path.exists(f"{path}-shm"):
-                # The last user removes the log when closing the database. Without a log, nothing is shown.
+                # The last user removes `-shm`, but only if the database keeps a log: then its byte 18 is 2.
                 with open(path, "rb") as file:  # noqa: PTH123
                     return False if file.read(19)[18:] == b"\2" else None
             if self._shared is None or not os.path.samestat(os.fstat(self._shared), os.stat(f"{path}-shm")):  # noqa: PTH116
@@ -134,7 +135,7 @@ class ForeignDatabase:
             kind = struct.unpack(_LOCK, fcntl.fcntl(self._shared, _ASK_FOR_LOCK, asked))[0]
         except OSError:
             return None
-        # A program on another machine has its locks on that machine.
+        # On a shared disk, a program on another machine may use the database. We cannot see its lock.
         return True if kind != fcntl.F_UNLCK else False if is_on_local_disk(Path(path)) else None
 
     def close(self) -> None:
@@ -144,13 +145,13 @@ class ForeignDatabase:
 
 
 def find_directories(connection: sqlite3.Connection) -> list[tuple[str, float]]:
-    """Return the directories of all sessions, each with its last sign of life."""
+    """Return the working directories of all sessions, each with the time of the last change (epoch seconds)."""
     rows = connection.execute("SELECT directory, max(time_updated) FROM session GROUP BY directory")
     return [(place, to_seconds(at)) for place, at in rows if isinstance(place, str)]
 
 
 def find_sessions(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
-    """Return the sessions in our directories, with their children in any directory, in the order of their beginning."""
+    """Return the sessions in directories for which `is_ours` is true, and all their children, the oldest first."""
     ours = [place for place, _ in find_directories(connection) if is_ours(place)]
     is_numbered = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event_sequence'").fetchone()
     mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if is_numbered else "NULL"
@@ -170,7 +171,7 @@ def find_sessions(connection: sqlite3.Connection, is_ours: Callable[[str], bool]
 
 
 def read_records(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """Return the messages of a session, and their parts. Both are ordered by their ids, and so by time."""
+    """Return the messages of a session, and the parts of these messages. Both are in the order of their ids."""
 
     def read(table: str, above: str) -> list[Record]:
         rows = connection.execute(
@@ -187,25 +188,25 @@ def read_records(connection: sqlite3.Connection, session: str) -> tuple[list[Rec
 
 
 def to_seconds(value: object) -> float:
-    """Return a time in milliseconds as seconds, or 0 if the value is no plausible time."""
+    """Convert a time from milliseconds to seconds. Return 0 if the value is no plausible time."""
     return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
 def _fingerprint_of(path: str) -> Fingerprint | None:
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
-        # The ctime is left out, because SQLite changes it when root reads.
+        # The ctime is left out: if root reads a database, SQLite changes it.
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
 
-_RACY_SECONDS = 2.0  # a file written twice in one tick of its clock looks the same after both
-_BUSY_SECONDS = 5.0  # a locked or otherwise unreadable database is reported only after so long
-_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # stopped by a human
+_RACY_SECONDS = 2.0  # for so many seconds after a change, `stat` may not show the next change: read again anyway
+_BUSY_SECONDS = 5.0  # a locked or otherwise unreadable database is reported only after so many seconds
+_CANCELED = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # errors of stopped calls
 _LEFT_BEHIND = RunStatus(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE = 3.0  # seconds after which a call without any sign of work probably waits for a permission
+_PATIENCE = 3.0  # a call without any sign of work for so many seconds probably waits for a permission
 _SUFFIX = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of a child's title
-# Tools that show their work within a second. A silent one of them is not yet allowed to begin.
+# Tools that show their work within a second. If such a tool shows nothing, it probably waits for a permission.
 _AT_ONCE = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 _OVER = ("completed", "error")
 _CONTINUED = ("tool-calls", "unknown")
@@ -215,40 +216,40 @@ _FRAME = re.compile(
     re.DOTALL,
 )
 _RULE = "The user has specified a rule"
-_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # errors of calls that nobody allowed
+_REFUSED = ("The user rejected", "The user dismissed", _RULE)  # beginnings of the errors of refused calls
 _FEEDBACK = " with the following feedback: "
 _LONGEST = 2_000
 
 
 class OpenCodeReader(StoreReader):
-    """Reads one workspace's sessions from one database, called `name`. Implements SessionReader."""
+    """Reads one workspace's sessions from one database. `name` is the name of the source."""
 
     _seen: Signature | None = None
     _seen_at = 0.0
     _refusal = ""
-    _read_at = float("-inf")  # the last successful look, on the monotonic clock
+    _read_at = float("-inf")  # the time of the last successful read, on the monotonic clock
 
     def __init__(self, workspace: Path, database: Path, name: str = "opencode"):
         super().__init__()
         self.name = name
-        self.progress = Progress(0, 0)  # in bytes of the database; none are done before all sessions were read
+        self.progress = Progress(0, 0)  # in bytes of the database; 0 are done until all sessions have been read
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
-        self._rows: dict[str, SessionRow] = {}  # the sessions that exist, as of the last look
-        self._sessions: dict[str, Session] = {}  # the sessions read so far, perhaps as of an earlier row
+        self._rows: dict[str, SessionRow] = {}  # all sessions at the time of the last read
+        self._sessions: dict[str, Session] = {}  # the sessions that were read so far, some perhaps in an older state
         self._runs: dict[str, Run] = {}
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
-        """The reason why sessions cannot be read, or None."""
+        """A sentence about sessions or records that cannot be read, or None."""
         name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
         return f"{name} has {count_noun(unread, 'record')} that cannot be read." if unread else None
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Return the runs that have changed. At least one changed session is read, however short the time."""
+        """Return the runs that have changed. Even if `seconds` is short, read at least one changed session."""
         signature = self._database.signature()
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
@@ -259,7 +260,7 @@ class OpenCodeReader(StoreReader):
         if is_news or any(session.waits for session in self._sessions.values()):
             self._runs = self._fold_runs()
         runs = dict(self._runs)
-        # Somebody may still use a session that has just ended its turn.
+        # A session that has ended its turn a short time ago is included, because a human may still use it.
         just = time.time() - IDLE
         still_open = [
             key
@@ -268,7 +269,7 @@ class OpenCodeReader(StoreReader):
             or (run.state is RunState.ENDED and run.parent_session is None and run.updated_at > just)
         ]
         if still_open and self._database.has_users() is False:
-            # After the program has ended, nothing more is written, and nobody can answer a question of the run.
+            # The program has ended. So it writes nothing more, and nobody can answer the questions of these runs.
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}
         return self.update_runs(runs)
 
@@ -276,14 +277,14 @@ class OpenCodeReader(StoreReader):
         return [str(self._path)] if may_exist(self._path) else []
 
     def transcript(self, run: Run) -> RunTranscript:
-        """Return the transcript of a session's parts."""
+        """Return the transcript of a run."""
         return PartsTranscript(run.session_id, self._path, self._database)
 
     def close(self) -> None:
         self._database.close()
 
     def _read_changed_sessions(self, signature: Signature, end: float) -> None:
-        """Read the changed sessions until a time, the youngest first."""
+        """Read the changed sessions until the time `end`, the youngest session first."""
         read, is_behind = dict[str, Session](), False
         try:
             with self._database.connect() as connection:
@@ -326,7 +327,7 @@ class OpenCodeReader(StoreReader):
                 agent=session.agent,
             )
             for task in session.tasks.values():
-                # An open call may still get a session.
+                # A call without a session and without an end is left out, because it may still get a session.
                 status = session.ends.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if status and task.child not in self._rows:
                     runs[task.id] = run_of(
@@ -342,11 +343,11 @@ class OpenCodeReader(StoreReader):
 
 
 class Session(Account):
-    """The account of one session, from all its records at one version of its row."""
+    """The account (state) of one session, made of all its messages and their parts."""
 
     agent: str | None = None
-    last_answer = ""  # the id of the model's last message; calls of earlier messages are no longer open
-    unread = 0  # unreadable records
+    last_answer = ""  # the id of the model's last message; calls in earlier messages are no longer open
+    unread = 0  # the number of unreadable records
     uses_tools = False  # whether the model's last message calls a tool
 
     def __init__(
@@ -355,8 +356,8 @@ class Session(Account):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, AgentCall] = {}  # by the child's id, the last call for it; or by the call's own id
-        self.waits: list[tuple[float, str]] = []  # (since when, for what) the session waits
+        self.tasks: dict[str, AgentCall] = {}  # calls that start a child: by the child's id if known, else by their own
+        self.waits: list[tuple[float, str]] = []  # what the session probably waits for, and from which time on
         self._fold(*records)
 
     @property
@@ -369,7 +370,7 @@ class Session(Account):
         for part in parts:
             parts_of[part.message_id].append(part)
         summaries = [message for message in messages if message.data.get("summary") is True]
-        # A summary and the request for it are no part of the conversation.
+        # Leave out each summary and the message that asked for it: they are no part of the conversation.
         excluded = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
         for message in sorted(messages, key=lambda one: (_time_in(one.data, "created") or one.created, one.id)):
             at = _time_in(message.data, "created") or message.created
@@ -392,11 +393,11 @@ class Session(Account):
 
     def _add_prompt(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
-        # In a human's own session, only the first prompt is kept.
+        # In a session that a human began, only the first prompt is kept.
         asked = prompt if self.is_agent else None
         asker = StartedBy.PARENT if asked else StartedBy.PROGRAM
         if self.begun and self.begun.prompt is None and self.state in OPEN:
-            # The last round has neither prompt nor result: it may come from unreadable records, and is replaced.
+            # The last round has neither a prompt nor an end. Its records may be unreadable, so replace the round.
             self.begun = Turn(at, asked, asker)
         else:
             self.begin_round(at, asked, asker)
@@ -408,7 +409,7 @@ class Session(Account):
         provider, model = text(data, "providerID"), text(data, "modelID")
         self.model = f"{provider}/{model}" if provider and model else model
         tokens = nested(data, "tokens")
-        # Cached tokens are not counted again with each message.
+        # Tokens that are read from the cache are not counted.
         self.tokens += sum_of(tokens, "input", "output", "reasoning") + sum_of(nested(tokens, "cache"), "write")
 
     def _add_answer(self, message: Record, words: Sequence[str], at: float) -> None:
@@ -422,11 +423,11 @@ class Session(Account):
         elif completed and finish is not None and finish not in _CONTINUED:
             self.state = RunState.ENDED
             if words:
-                # The program hands the last text to the parent.
+                # The program gives only the last text to the parent.
                 self.answer = self.keep_lazily(words[-1], completed)
 
     def _add_part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
-        """Take in a part. Return its texts that a person or a model wrote."""
+        """Update the state by a part. Return its texts that a human or a model wrote."""
         data, said = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
         for entry in said:
@@ -436,7 +437,7 @@ class Session(Account):
             self.uses_tools = True
             self._add_tool_call(part, message_id, *said)
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
-            # The program reports the end of a background child.
+            # In this text, the program reports the end of a background child.
             is_error = frame["state"] == "error"
             self.ends[frame["id"]] = _failure(frame["body"], at) if is_error else RunStatus(RunState.ENDED, ended_at=at)
         return [entry.text for entry in said if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
@@ -470,17 +471,17 @@ class Session(Account):
 
 
 def _status_of(session: Session, call: AgentCall | None, parent: Session | None, above: Run | None) -> RunStatus:
-    """Return a session's status by its own last message. If this is not enough, use the reports to its parent."""
+    """Return the status of a session, from its own last message and from the report to its parent."""
     own = RunStatus(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
-    # The end of a background call is reported later, by the session's id.
+    # The report is stored under the call's id. If the child runs in the background, it is stored under the child's id.
     report = parent.ends.get(call.id) or parent.ends.get(session.row.id)
     if report and session.begun and (report.ended_at or 0.0) < session.begun.began_at:
-        # The report was about an earlier round.
+        # The report is about an earlier round.
         report = None
     if report is None and own.state is RunState.ENDED:
-        # If a model says "stop" and calls a tool, the program asks it again.
+        # If a model says "stop" but calls a tool, the program continues the turn.
         return RunStatus(RunState.WORKING) if session.uses_tools else own
     if report is None:
         return _LEFT_BEHIND if _is_left_behind(call, parent, above) else own
@@ -495,15 +496,15 @@ def _failure(error: str, at: float) -> RunStatus:
 
 
 def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool:
-    """Tell whether nobody waits for a call's answer any more: the program was killed and the parent went on."""
+    """Tell whether a call has no result although its parent has ended or gone on: then the program was killed."""
     is_over = (above is not None and above.state not in OPEN) or call.waits_in != parent.last_answer
     return bool(call.waits_in) and is_over
 
 
 def _make_permit(call: Entry, result: Entry, metadata: Fields) -> Permit:
-    """Return a finished call's permit. OpenCode does not record whether anybody was asked; Kilo does, but not where."""
+    """Return the record that a call was allowed or refused. Only Kilo Code records whether a human was asked."""
     is_refused = result.refused or metadata.get("dismissed") is True
-    # If a call failed after it began, or was stopped while waiting, nobody knows whether it was allowed.
+    # If a call failed or was stopped, it is unknown whether the call had been allowed.
     allowed = None if result.ended is None and not is_refused else not is_refused
     is_rule = result.text.startswith(_RULE) or text(nested(metadata, "approval"), "source") not in (None, "manual")
     words = result.text.partition(_FEEDBACK)[2][:_LONGEST] if result.refused else ""
@@ -512,10 +513,10 @@ def _make_permit(call: Entry, result: Entry, metadata: Fields) -> Permit:
 
 
 def _describe_wait(tool: str, given: Fields, metadata: Fields) -> str:
-    """Return what a running call waits for, or "" if it may just be working."""
+    """Return the thing that a running call probably waits for in words, or "" if the call may be working."""
     if tool == "question":
         return question_text(given)
-    # Once a call may begin, its metadata has Kilo's approval or the shell's output.
+    # When a call begins, its metadata gets Kilo's approval or the shell's output. So a call with metadata is working.
     if metadata or tool not in (*_AT_ONCE, "task"):
         return ""
     what = "" if tool == "task" else main_argument(tool, given)
@@ -527,15 +528,15 @@ def _time_in(fields: Fields, key: str) -> float:
 
 
 def _error_in(data: Fields) -> str:
-    """Return the program's words for a message's error, or "" if there is none."""
+    """Return the text of a message's error, or "" if the message has no error."""
     error = nested(data, "error")
     words = text(nested(error, "data"), "message") or text(error, "name")
     return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """Yield the entries of a part in order; a call is followed by its result. `at` is when the part was made, in epoch
-    seconds. If `is_asked`, the message is from a human or the parent."""
+    """Yield the entries of a part, in order. After a call comes its result. The part was made `at` this time (epoch
+    seconds). If `is_asked`, the message is from a human or the parent."""
     words = string(part, "text")
     match part.get("type"):
         case "text" if words.strip():
@@ -569,7 +570,7 @@ def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
 
 
 class PartsTranscript(WholeTranscript):
-    """The current parts of a session, in the order in which they were first written."""
+    """The transcript of a session, from its parts, in the order in which they were first written."""
 
     def __init__(self, session: str, path: Path, database: ForeignDatabase):
         super().__init__(path)

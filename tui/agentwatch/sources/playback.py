@@ -1,4 +1,4 @@
-"""A source that plays a recording: it emits the events at their recorded times, with long waits shortened."""
+"""A source that plays a recording. It emits the events with their recorded pauses, but it shortens long pauses."""
 
 import time
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from agentwatch.background import BackgroundThread
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Noted, Ran, Requested, Seen
 from agentwatch.sources import Batch, Health, Source
 
-IDLE_SECONDS = 2.0  # the longest wait for the next event, at speed 1
+IDLE_SECONDS = 2.0  # the longest pause between two events, at speed 1
 
 PLAYED = (Seen, Gone, Ran, Checked, Decided, Requested, Noted)
 SLOWEST = 1 / 8
@@ -22,7 +22,7 @@ REPLAY = Health("replay", "A recording is played, nothing is watched")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a playback: after event `number` of `count`. `at` is the recorded time in epoch seconds."""
+    """The position of a playback, after event `number` of `count` events. `at` is the recorded time (epoch seconds)."""
 
     number: int
     count: int
@@ -32,7 +32,7 @@ class Position:
 
 
 class Playback(BackgroundThread[Batch], Source):
-    """Plays recorded events in order. Any thread may call its methods. Without any event, it raises ValueError."""
+    """Plays recorded events in order. Any thread may call its methods. Without events, `__init__` raises ValueError."""
 
     thread_name = "agentwatch-playback"
 
@@ -53,7 +53,7 @@ class Playback(BackgroundThread[Batch], Source):
         self._events = tuple(one for one in events if isinstance(one, PLAYED))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
-        # An event may be older than the event before it. The clock then stands still.
+        # If an event is older than the event before it, both get the later time.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
         # When each event is to be emitted, in seconds after the first event, at speed 1.
@@ -63,10 +63,10 @@ class Playback(BackgroundThread[Batch], Source):
         self._speed = speed
         self._since = monotonic()
 
-    # The source
+    # The methods of every source
 
     def start(self, emit: Callable[[Batch], None]) -> None:
-        """Begin to play. The thread of the playback calls `emit`."""
+        """Start to play. The playback's thread calls `emit`."""
         self._since = self._monotonic()
         super().start(emit)
 
@@ -76,7 +76,7 @@ class Playback(BackgroundThread[Batch], Source):
     def content(self, digest: str) -> str | None:
         return self._text_of(digest)
 
-    # The operator
+    # The methods for the operator's keys
 
     def clock(self) -> float:
         """Return the recorded time in epoch seconds. The time passes at the speed of the playback."""
@@ -84,7 +84,7 @@ class Playback(BackgroundThread[Batch], Source):
 
     @property
     def health(self) -> Health:
-        """The health of the source. Each move of the operator changes its text, so that the next batch is emitted."""
+        """The health of the source. Its text counts the operator's moves, so that the health changes with each move."""
         return REPLAY._replace(detail=f"The operator has gone elsewhere {self._moves} times")
 
     @property
@@ -92,7 +92,7 @@ class Playback(BackgroundThread[Batch], Source):
         """The current position of the playback."""
         with self._news:
             self._advance()
-            # After a shortened wait the recorded time jumps.
+            # At the end of a shortened pause, the recorded time jumps to the next event.
             at = self._times[self._number - 1] + max(self._played - self._due[self._number - 1], 0.0)
             at = min(at, self._times[min(self._number, len(self._times) - 1)])
             return Position(self._number, len(self._events), at, self._speed, self._playing)
@@ -105,30 +105,30 @@ class Playback(BackgroundThread[Batch], Source):
             self._playing = not self._playing
 
     def step(self, by: int) -> None:
-        """Pause, and move forward by a number of events, or back if the number is negative."""
+        """Pause, and move by a number of events. A negative number moves back."""
         with self._change_position():
             self._playing = False
             self._go_to(self._number + by)
 
     def seek(self, number: int) -> None:
-        """Go to an event, counted from 1."""
+        """Go to the event with this number. The first event has the number 1."""
         with self._change_position():
             self._go_to(number)
 
     def change_speed(self, factor: float) -> None:
-        """Multiply the speed by a factor, within bounds."""
+        """Multiply the speed by a factor. The result stays between `SLOWEST` and `FASTEST`."""
         with self._change_position():
             self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
 
     @contextmanager
     def _change_position(self) -> Iterator[None]:
-        """Hold the lock while the caller changes the position, and wake the thread afterwards."""
+        """Hold the lock while the caller changes the position. Then wake the thread."""
         with self._news:
             self._advance()
             yield
             self._news.notify()
 
-    # With the lock held
+    # These methods are called with the lock held.
 
     def _advance(self) -> None:
         now = self._monotonic()
@@ -160,6 +160,6 @@ class Playback(BackgroundThread[Batch], Source):
             try:
                 is_back = number < shown
                 emit(Batch(self._events[0 if is_back else shown : number], health, starts_over=is_back))
-            except RuntimeError:  # the receiver's event loop is closed, so nobody listens any more
+            except RuntimeError:  # the receiver's event loop is closed, so nobody receives the events any more
                 return
             shown = number

@@ -1,7 +1,8 @@
-"""The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
+"""The reader of Qwen Code 0.24. Each session and each agent has its own file of JSON lines, the chat.
 
-A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. An agent's
-description shows its state at once. Its parent is told only when all agents of the message have ended."""
+A line is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` starts an agent. The agent's
+description (a JSON file) shows its state at once. The parent's chat shows the state only after all agents of one
+message have ended."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,16 +27,16 @@ from agentwatch.sources.sessions.store import AgentsReader
 _BY_HUMAN = "[Operation Cancelled]"
 _COMMAND = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
-)  # the report on a command, with its output between other lines
+)  # the result of a command: its output, its error and its exit code
 _REFUSED = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
-)  # the beginnings of results of calls that nobody allowed, whatever their status
-_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # the result of a call that was stopped after it had begun
+)  # the beginning of the result of a refused call; its status may be anything
+_STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # the result of a call that was stopped after its start
 
 
 class Chat(Account):
-    """The account of the agent of one file, or of the session."""
+    """The account (state) of one agent, or of the session's own agent, from its chat."""
 
     question_tools = ("ask_user_question",)
 
@@ -55,7 +56,7 @@ class Chat(Account):
             case "assistant":
                 self._add_answer(fields, said, at)
             case "system":
-                # Nothing else records that a signal interrupted the call.
+                # If a signal interrupts a call, only this record shows it.
                 event = nested(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._cancel_turn(string(event, "call_id"), at, "")
@@ -86,7 +87,7 @@ class Chat(Account):
             if entry.tool == "agent":
                 self.record_call(entry, string(entry.given, "prompt"))
         words = message_text(fields)
-        # A record with calls of the agent may follow. The agent's description says when the agent has ended.
+        # An agent's text may be followed by calls. Only its description shows that it has ended.
         if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.keep_lazily(words, at) if words.strip() else None
@@ -100,13 +101,13 @@ class Chat(Account):
         if call and status == "background":
             call.background = True
         elif call and entry.call not in self.ends:
-            # An agent that was interrupted while it answered reports a failure.
+            # If a human interrupts an agent during its answer, Qwen Code reports this as a failure.
             status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
             said = entry.text if status == "completed" and entry.text.strip() else None
             self.record_end(call.id, status, first_line(entry.text), said, entry.at)
 
     def _cancel_turn(self, name: str, at: float, words: str) -> None:
-        """Record that a human, or a signal, ended the turn in the middle of a call."""
+        """If the call `name` is open, record that a human or a signal has ended the turn."""
         if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
@@ -114,7 +115,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields) -> Iterator[Entry]:
-    """Yield the entries of a record, in order."""
+    """Yield the entries of a line, in order."""
     at = time_at(fields) or 0.0
     match fields.get("type"):
         case "user" if words := message_text(fields):
@@ -155,8 +156,7 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
 
 
 class QwenReader(AgentsReader):
-    """Reads Qwen Code's store. `home` is `$QWEN_RUNTIME_DIR`, or `$QWEN_HOME`, or `~/.qwen`. An agent's description is
-    in `agent-<id>.meta.json`."""
+    """Reads Qwen Code's store. `home` is `$QWEN_RUNTIME_DIR`, or `$QWEN_HOME`, or `~/.qwen`."""
 
     name = "qwen-code"
     entries = staticmethod(entries)
@@ -168,7 +168,7 @@ class QwenReader(AgentsReader):
     directories = r"chats|subagents(?:/[^/]+)?"
 
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status by the agent's description, or by reports to the parent, or by the agent's chat."""
+        """Return the status from the agent's description, or from reports to the parent, or from the agent's chat."""
         reports = link.reports
         last = reports[-1] if reports else RunStatus(account.state)
         written, status = time_at(link.meta, "lastUpdatedAt"), string(link.meta, "status")
@@ -178,12 +178,12 @@ class QwenReader(AgentsReader):
         elif state is not None:
             reason = "" if state is RunState.ENDED else last.reason or status
         elif link.call.at is not None and link.asker.prompted_at > link.call.at and not link.call.background:
-            # A human went on with the session before there was an answer, so the program was killed meanwhile.
+            # A human has told the parent something although the agent had not answered. So the program was killed.
             state, reason = RunState.FAILED, LEFT_BEHIND
         elif status and account.started_at is not None:
             return RunStatus(RunState.WORKING)
         else:
             return account
-        # The agent's own answer is preferred, because the parent's copy lacks the last line break.
+        # Prefer the agent's own answer, because the copy in the parent's chat lacks the last line break.
         ended_at = written or last.ended_at or account.ended_at or account.updated_at
         return RunStatus(state, reason, account.said or last.said, ended_at)

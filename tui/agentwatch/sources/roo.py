@@ -1,9 +1,9 @@
-"""The reader of Roo Code, its derived extensions, and their command lines, based on public sources and files, untested.
+"""The reader of Roo Code, its derived extensions and their command lines. It was never tested with the real programs.
 
 `tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status}.
-`ui_messages.json` in the same place is a list of {ts, type: ask | say, ask?, say?, text?, partial?}. The first message
-is the prompt. `newTask` hands on work, and `completion_result` hands it back. Times are in milliseconds. Both files are
-replaced as a whole, and read again as a whole."""
+`tasks/<id>/ui_messages.json` is a list of messages {ts, type: ask | say, ask?, say?, text?, partial?}. The first one is
+the prompt. The tool `newTask` starts a child task. A message `completion_result` is the task's answer. Times are in
+milliseconds. Both files are replaced as a whole, and read again as a whole."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ _ITEM = "history_item.json"
 _MESSAGES = "ui_messages.json"
 _LONGEST = 500
 
-_CANCELED = "user_cancelled"  # the extension's reason for an interrupted request to the model
+_CANCELED = "user_cancelled"  # the extension's reason if a human interrupts a request to the model
 _STATES = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
@@ -45,7 +45,7 @@ _WAITING = {
     "mistake_limit_reached": "help after too many mistakes",
     "auto_approval_max_req_reached": "leave to go on",
 }
-_RESUMED = ("resume_task", "resume_completed_task")  # messages of a task that was only opened again
+_RESUMED = ("resume_task", "resume_completed_task")  # messages that appear when a human opens an old task again
 _SAID = {
     "text": EntryKind.WORDS,
     "completion_result": EntryKind.WORDS,
@@ -53,12 +53,12 @@ _SAID = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # tools whose messages do not name them
+_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # the tool, if the message names none
 
 
 class _Task(NamedTuple):
-    """A task's directory as it was last read. `run` is None for a task of another workspace, or without a history item.
-    `refusal` is the reason if something in the directory is unreadable."""
+    """The result of the last read of a task's directory. `run` is None if the task belongs to another workspace, or if
+    a file is missing. `refusal` is the reason if a file is unreadable."""
 
     stamps: tuple[Fingerprint | None, ...] = ()
     run: Run | None = None
@@ -66,7 +66,7 @@ class _Task(NamedTuple):
 
 
 class RooReader(StoreReader):
-    """Reads the tasks of one workspace, below `storage` or in all editors. Implements SessionReader."""
+    """Reads the tasks of one workspace, from `storage`, or by default from the storages of all editors."""
 
     name = "roo"
     progress = Progress(0, 0)
@@ -77,11 +77,11 @@ class RooReader(StoreReader):
         self._storage = storage
         self._storages: list[Path] = []
         self._tasks: dict[Path, _Task] = {}
-        self._refused: dict[Path, str] = {}  # unreadable storages, and the reasons
+        self._refused: dict[Path, str] = {}  # by unreadable directory: the reason
 
     @property
     def trouble(self) -> str | None:  # type: ignore[override]
-        """The first directory or file that cannot be read, with the reason."""
+        """A sentence about the first unreadable directory, or None if all can be read."""
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
@@ -103,7 +103,7 @@ class RooReader(StoreReader):
         return [*map(str, self._storages)]
 
     def _task_paths(self, place: Path) -> list[Path]:
-        """Return the directories of tasks, the latest first: their names rise with time."""
+        """Return the directories of tasks, the latest first. Later tasks have greater names."""
         try:
             with os.scandir(place) as found:
                 paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -115,7 +115,7 @@ class RooReader(StoreReader):
             return [path for path in self._tasks if path.parent == place]
 
     def _read_task(self, path: Path, before: _Task) -> _Task:
-        """Read a task. A half-written file changes nothing, because some editors do not replace it at once."""
+        """Read a task if its files have changed. If a file is half-written, keep the earlier run."""
         stamps = fingerprint_at(path / _ITEM), fingerprint_at(path / _MESSAGES)
         if stamps == before.stamps:
             return before
@@ -134,13 +134,13 @@ class RooReader(StoreReader):
 
 
 class MessagesTranscript(WholeTranscript):
-    """The messages of a task, in a file that is replaced as a whole. A half-written file is not valid."""
+    """The transcript of a task, from its file of messages, which is replaced as a whole."""
 
     def stamp(self) -> object:
         return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Raise OSError, because the store does not record how commands ended."""
+        """Raise OSError. The check of claims needs the ends of commands, and the store does not record these ends."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:
@@ -148,7 +148,7 @@ class MessagesTranscript(WholeTranscript):
 
 
 def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
-    """Return the run of a task, from its history item and the content of its file of messages."""
+    """Return the run of a task. `item` and `document` are the JSON values of its two files."""
     messages, task = _as_messages(document), Account(keep, is_agent=text(item, "parentTaskId") is not None)
     for _, said in entries(messages):
         for entry in said:
@@ -159,12 +159,12 @@ def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
     task.touch(at)
     task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
-    # A task that nobody handed on may have no status. Its last message then shows its state.
+    # A task that a human began may have no status. Its messages then show its state.
     state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
     if state is RunState.WORKING and task.reason and status != "delegated":
         state = RunState.CANCELED
     if is_over and state is not RunState.ENDED:
-        # The human did not accept the result.
+        # The task goes on after its result, so the human did not accept the result.
         task.begin_round(task.ended_at or at)
     reason = task.reason or status or "" if state is RunState.CANCELED else ""
     run = run_of(
@@ -182,7 +182,7 @@ def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 
 def _add_message(task: Account, message: Fields) -> None:
-    """Take in a message. If a human interrupted a request to the model, this is the reason until the next request."""
+    """Update the task by a message. If a human interrupts a request to the model, set the task's reason."""
     at, say, words = _time_of(message), message.get("say"), string(message, "text")
     inside = object_in(words)
     if task.begun is None:
@@ -202,7 +202,7 @@ def _add_message(task: Account, message: Fields) -> None:
 
 
 def _describe_wait(last: Fields) -> str:
-    """Return in words what a task needs from a human, by its last message, or "" if it needs nothing."""
+    """Return the thing that a task needs from a human, in words, or "" if it needs nothing. The last message tells."""
     what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
@@ -220,8 +220,8 @@ def _time_of(fields: Fields) -> float:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield the number of each message, with its entries. A call is over once another message follows. The store has
-    results only of commands and MCP servers. It does not record whether a human refused a call."""
+    """Yield (number, entries) of each message. A call has ended if another message follows. The store keeps results of
+    commands and MCP servers only. It does not record whether a human refused a call."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _make_entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]

@@ -1,7 +1,7 @@
-"""Finds the work trees of a git repository without running git, because git runs programs that its configuration names.
+"""Finds the work trees of a git repository without running git: its configuration could make git run any program.
 
-Each work tree has a `.git` file that names a directory in the repository's `.git/worktrees`. A file in that directory
-names the work tree. A work tree counts only if both files agree, so one forged file has no effect."""
+Each linked work tree has a file `.git`. This file names a directory in the repository's `.git/worktrees`. A file in
+this directory names the work tree. A work tree is accepted only if both files agree: one forged file has no effect."""
 
 import os
 from contextlib import suppress
@@ -10,16 +10,16 @@ from pathlib import Path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SMALL = 64 * 1024
-_MOST = 200  # the most work trees of one repository that are read
+_MOST = 200  # at most so many work trees of one repository are read
 
 
 class NoRepositoryError(Exception):
-    """No git repository can be read here; the message gives the reason."""
+    """The directory's `.git` leads to no git repository. The message gives the reason."""
 
 
 def find_git_directories(top: str) -> tuple[str, str]:
-    """Return a work tree's own git directory and the repository's shared one, as real paths. Raise FileNotFoundError if
-    there is no `.git`, and NoRepositoryError if `.git` cannot be followed."""
+    """Return two real paths: the work tree's own git directory, and the git directory that all work trees share.
+    Raise FileNotFoundError if there is no `.git`. Raise NoRepositoryError if `.git` leads to no repository."""
     git_file = f"{top.rstrip('/')}/.git"
     if not os.path.lexists(git_file):
         raise FileNotFoundError(git_file)
@@ -27,7 +27,7 @@ def find_git_directories(top: str) -> tuple[str, str]:
         return git_file, git_file
     kind, _, target = (read_git_file(top, ".git") or "").partition(":")
     git = _resolve(top, target)
-    # The directory of a real work tree names the work tree in return. Any other file may point anywhere.
+    # A forged `.git` file may name any directory. The git directory of a real work tree names the work tree.
     back, shared = read_git_file(git, "gitdir"), read_git_file(git, "commondir")
     if kind != "gitdir" or back is None or shared is None or _resolve(git, back) != git_file:
         raise NoRepositoryError(".git is no git directory of its own, nor the file of a work tree: it is not followed")
@@ -44,7 +44,7 @@ def read_git_file(directory: str, name: str, max_bytes: int = _SMALL) -> str | N
 
 
 def find_other_worktrees(workspace: str) -> dict[str, str]:
-    """Return the other work trees of the workspace's repository, each with its git directory. All are real paths."""
+    """Return the other work trees of the workspace's repository and their git directories. All paths are real paths."""
     known: dict[str, str] = {}
     with suppress(OSError, NoRepositoryError):
         common = find_git_directories(workspace)[1]
@@ -60,14 +60,14 @@ def find_other_worktrees(workspace: str) -> dict[str, str]:
 
 
 def find_ready_worktrees(workspace: Path) -> list[Path]:
-    """Return the other work trees, without those that git still checks out: their new files are not agents' work."""
+    """Return the other work trees, without a work tree that git is still checking out: no agent works in it yet."""
     others = find_other_worktrees(str(workspace)).items()
     return [Path(top) for top, own in others if not (read_git_file(own, "locked") or "").startswith("initializing")]
 
 
 def worktree_made_at(workspace: str) -> float | None:
-    """Return when a linked work tree was made, in epoch seconds. Return None for any other directory. Files that git
-    checked out at that time are not agents' work. `workspace` is a real path."""
+    """Return when git made a linked work tree, in epoch seconds. Return None for any other directory. The files that
+    git wrote at that time are not agents' work. `workspace` is a real path."""
     with suppress(OSError, NoRepositoryError):
         git, common = find_git_directories(workspace)
         # git writes this file only once, even if the work tree is moved later.
@@ -76,12 +76,12 @@ def worktree_made_at(workspace: str) -> float | None:
 
 
 def is_other_worktree(workspace: str, directory: str) -> bool:
-    """Tell whether a directory is another work tree of the workspace's repository. Both are real paths."""
+    """Tell whether a directory is another work tree of the workspace's repository. Both paths are real paths."""
     return os.path.isfile(f"{directory}/.git") and directory in find_other_worktrees(workspace)
 
 
 def lies_in_other_worktree(workspace: str, directory: str) -> bool:
-    """Tell whether a directory in the workspace lies in another work tree of the repository. Both are real paths."""
+    """Tell whether a directory lies in another work tree that is inside the workspace. Both paths are real paths."""
     below = (place for place in find_other_worktrees(workspace) if place.startswith(f"{workspace.rstrip('/')}/"))
     return any(f"{directory}/".startswith(f"{place}/") for place in below)
 

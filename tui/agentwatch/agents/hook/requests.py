@@ -437,7 +437,7 @@ def _texts_in(fields: Fields, key: str) -> list[str]:
 
 
 def _find_watched(message: Fields) -> Path:
-    """Return the program's directory. If only a parent of it is shown on a screen, return that parent."""
+    """Return the program's directory, or its nearest parent if a screen shows only the parent."""
     begun = Path("/", text(message, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 

@@ -1,1 +1,1 @@
-"""The dialog in which the operator decides about one task at a time, with the fields of that decision."""
+"""The dialog in which the operator decides about one task, and the editor of the decision's document."""

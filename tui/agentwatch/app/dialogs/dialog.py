@@ -1,7 +1,7 @@
-"""The dialog of a decision: a frame that untrusted text cannot enter, and one key that signs and records.
+"""The dialog in which the operator makes a decision. Only the key `ctrl+s` signs and records the decision.
 
-The frame at the top has the facts, the operator's choices, and a line on the effect of the key. Below are the document
-that is handed on, and the words of agents. Only `ctrl+s` records, and only after the operator could read all this.
+The frame at the top has facts about the task, the operator's choices, and a line on the effect of the key. Below the
+frame are the document to hand on, and the words of agents. The key works only after the operator could read everything.
 """
 
 import asyncio
@@ -59,13 +59,13 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, clean_name, clean_row, quote_text
 from agentwatch.view.words import name_of, plural, program_of, short_span, stage_words
 
-# How long a dialog is in sight before its key works. A key meant for the screen before must decide nothing.
+# Seconds from opening a dialog until its key works. A key meant for the previous screen must not record a decision.
 ARMING_SECONDS = 0.6
-LABEL = 10  # cells of the column with the labels
+LABEL = 10  # cells of the column with the labels of the frame
 _WIDE = 110  # cells: from this width on, the words of agents are beside the document
 _TALL = 24  # lines: in a lower window, the frame scrolls, and its last line is fixed at the bottom
-_SMALLEST = 30, 10  # cells and lines: in a smaller window nobody could read a decision, so none can be recorded
-# The most seconds that the next keys wait until the decision is recorded. A distant host may take longer.
+_SMALLEST = 30, 10  # cells and lines: a smaller window is unreadable, so no decision can be recorded
+# The most seconds for which later keys wait while a decision is recorded. A distant host may need more time.
 _PATIENCE = 3.0
 _PREFERRED_ACTIONS = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
@@ -79,7 +79,7 @@ DialogEnd = Enum("DialogEnd", "DECIDED SKIPPED LEFT")  # how the operator left a
 
 
 class AttemptCase:
-    """A decision about one attempt of a task, with the attempt as it was when the dialog opened."""
+    """A decision about one attempt of a task. It remembers the attempt as it was when the dialog opened."""
 
     advice_on_change = "Leave with escape, look at it, and open this again."
     title = "the child's words"
@@ -98,7 +98,7 @@ class AttemptCase:
         return self.monitor.tree.tasks.get(self.subject.task_id)
 
     def find_change(self, now: float) -> str | None:  # noqa: ARG002 - only a request depends on the time
-        """Return a sentence on a change since the dialog opened, or None if nothing has changed."""
+        """Return a sentence if the attempt has changed since the dialog opened. Return None if nothing has changed."""
         if (task := self.task) is None:
             return "The task is gone."
         subject, seen = self.desk.subject(task), self.subject
@@ -111,7 +111,7 @@ class AttemptCase:
         return f"It was decided meanwhile: {clean_row(task.binding.words)}." if task.binding else None
 
     def list_facts(self, now: float) -> Iterator[Fact]:
-        """Return the facts for the frame."""
+        """Return the facts about the task that the frame shows, each with a label."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
             where = f"in the ledger of {quote_text(self.monitor.host, 60)}, once it has checked this"
@@ -122,7 +122,7 @@ class AttemptCase:
         return decision_facts(*about, now=now, writes=writes)
 
     def first_missing(self, note: str, unread: str) -> MissingStep | None:  # noqa: ARG002 - only for a request
-        """Return the step that the operator must take before the decision can be recorded, or None."""
+        """Return the next step that the operator must take before the decision can be recorded, or None."""
         return self.form.missing_step(self.task, note) if self.task else None
 
     async def read_quotations(self) -> list[Block]:
@@ -150,7 +150,7 @@ class AttemptCase:
 
 
 class RequestCase:
-    """The answer to one request of a program, with the request as it was when the dialog opened."""
+    """The answer to one request of a program. It remembers the request as it was when the dialog opened."""
 
     advice_on_change = "Leave with escape."
     whose_questions = "its"
@@ -160,7 +160,7 @@ class RequestCase:
         self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
-        # The number of quotations that must have been in sight before the operator can allow the request.
+        # The number of quotations that the operator must have seen before they can allow the request.
         self.blocks_to_read = 2 if request.beside else 1
         above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
         self._asking_path = quote_text(BETWEEN.join(one.row_title for one in (*above, task)), 200)
@@ -180,7 +180,7 @@ class RequestCase:
         return request_facts(self.request, now, self._asking_path)
 
     def first_missing(self, note: str, unread: str) -> MissingStep | None:
-        """Return the step that the operator must take first, or None. `unread` says which part was not in sight."""
+        """Return the step that the operator must take first, or None. `unread` tells which text they have not seen."""
         return self.form.missing_step(note.strip(), unread)
 
     async def read_quotations(self) -> list[Block]:
@@ -211,10 +211,10 @@ Case = AttemptCase | RequestCase
 
 
 class Choice(Widget, can_focus=True):
-    """The options of a field. Arrow keys take the next option. If several can be taken, arrows move and space takes.
+    """The options of a field. Arrow keys choose an option. In a multiple choice, arrows move, and space chooses.
 
-    Each option of a program or a child has its own lines and is shown in full. Textual's RadioSet and SelectionList
-    would cut it to one line, but nobody should choose an option that cannot be read.
+    The options that a program or a child offers are shown in full, on lines of their own. Textual's RadioSet and
+    SelectionList would cut an option to one line, but nobody should choose an option that they cannot read.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -230,7 +230,7 @@ class Choice(Widget, can_focus=True):
     """
 
     class Changed(Message):
-        """The operator took an option or gave it back."""
+        """The operator has chosen an option, or has undone this choice."""
 
     def __init__(self, field: Field):
         super().__init__(id=f"field-{field.key}")
@@ -243,7 +243,7 @@ class Choice(Widget, can_focus=True):
         return len(self._make_lines(width))
 
     def action_step(self, by: int) -> None:
-        """Take the next option (`by` 1) or the one before (-1). If several can be taken, only move the cursor."""
+        """Choose the next option (`by` 1) or the previous option (-1). In a multiple choice, only move the cursor."""
         at = self._cursor if self._cursor is not None else min(-by, 0)
         self._cursor = (at + by) % len(self._field.options)
         if not self._field.several:
@@ -251,7 +251,7 @@ class Choice(Widget, can_focus=True):
         self.refresh()
 
     def action_take(self) -> None:
-        """Take the option under the cursor, or give it back."""
+        """Choose the option under the cursor, or undo this choice."""
         if not self._field.several or self._cursor is None:
             self.action_step(1)
         if self._field.several and self._cursor is not None:
@@ -308,9 +308,9 @@ def _widgets_of(field: Field) -> Iterator[Widget]:
 
 
 class DecisionScreen(ModalScreen[DialogEnd | Action]):
-    """Shows the form of a decision. The result says how the operator left, or which other action they want.
+    """Shows the form of a decision. The result is how the operator left, or the action that they want instead.
 
-    `place` are facts on where the task is. `queue` is the dialog's number in a review, and the number of all dialogs.
+    `place` has facts on where the task is. In a review, `queue` has the number of this dialog and of all dialogs.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -322,7 +322,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
     AUTO_FOCUS = ""
 
-    # `.row:focus-within` itself needs a rule, or Textual would not restyle its children.
+    # Without a rule for `.row:focus-within` itself, Textual would not restyle the children of the row.
     DEFAULT_CSS = """
     DecisionScreen { align: center middle; background: $background; }
     DecisionScreen > .details--faint { color: $text-muted; }
@@ -369,7 +369,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     ):
         super().__init__()
         self._app, self.case, self._place, self._queue = app, case, place, queue
-        # When the recording key begins to work, on the monotonic clock.
+        # The time at which the recording key begins to work, on the monotonic clock.
         self._armed_at = math.inf
         self._error = ""
         self._is_recording = self._is_read = self._was_early = False
@@ -443,7 +443,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     @work
     async def _read_words(self) -> None:
         blocks = await self.case.read_quotations()
-        # The dialog may have been left meanwhile.
+        # The operator may have left the dialog before the words were read.
         if self.is_attached:
             self._page.show(blocks, keep_position=False)
             self.query("#words").set_class(not blocks, "-empty")
@@ -469,13 +469,13 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
                     one.text = event.value
         # The passphrase does not change the document.
         if self._document and event.control is not self._passphrase:
-            # A changed field may put other words of agents into the document. The operator must read them.
+            # A changed field may put other words of agents into the document, so the operator must read it again.
             self._is_read = self._is_read and event.control is self._note
             self._document.propose_again(self._note.value)
         self.show_state()
 
     def _restart_arming(self, *, early: bool = False) -> None:
-        """Make the recording key wait again. `early` says that the operator pressed it too early."""
+        """Block the recording key for a moment again. `early` is True if the operator has pressed the key too early."""
         self._was_early = early or (self._was_early and not self._is_armed)
         self._armed_at = self._app.steady() + ARMING_SECONDS
         # Textual's timers may fire half a millisecond early.
@@ -483,7 +483,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self.show_state()
 
     def _handle_new_text(self) -> None:
-        """Ask the operator to read the document, because its text has just arrived from the host."""
+        """Require that the operator reads the document, because a host has just sent its text."""
         self._is_read = False
         self._restart_arming()
 
@@ -494,13 +494,13 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     @on(TreeUpdated)
     @on(Document.Checked)
     def show_state(self) -> None:
-        """Update the facts, the frame and the status line. Do nothing before the recording key has begun to wait."""
+        """Update the facts, the frame and the status line. Do nothing before the dialog is drawn for the first time."""
         if self._armed_at == math.inf or not self.is_attached:
             return
         if self._document:
             self._document.show_status()
         frame, subtitle = self.query_one("#ours"), self._subtitle()
-        # Textual would repaint the frame even if the subtitle is equal.
+        # Textual would repaint the frame even for the same subtitle.
         if frame.border_subtitle != subtitle:
             frame.border_subtitle = subtitle
         update_words(self._facts, Content("\n").join(self._fact_lines()))
@@ -510,7 +510,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self._footer.redraw()
 
     def _subtitle(self) -> str:
-        """Return the number of this dialog in the review, and how much time other requests leave."""
+        """Return words on this dialog's number in a review, and on the time that is left to answer other requests."""
         parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
         own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
         asked = chain(*(task.requests for task in self._app.monitor.tree.asking_tasks()))
@@ -530,11 +530,11 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
                 yield Content.styled(f"{'…' if number else label:<{LABEL}}", style) + line
 
     def _status_words(self) -> Content:
-        """Return the last line of our frame: the effect of the recording key, or why it has no effect now."""
+        """Return the last line of our frame: the effect of the recording key, or why the key has no effect now."""
         if self._is_recording:
             return Content("recording…")
         change = self.case.find_change(self._app.clock())
-        # Show the change rather than an error: it may say that the decision was recorded in spite of the error.
+        # Show a change rather than an error. The change may be that the decision was recorded in spite of the error.
         if trouble := (change and f"{change} {self.case.advice_on_change}") or self._error:
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if self._was_early and not self._is_armed:
@@ -548,7 +548,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     def _find_missing(self) -> MissingStep | None:
         if self.has_class("-small"):
             return MissingStep(f"this window is too small, {_SMALLEST[0]} × {_SMALLEST[1]} is needed")
-        # Call `_unread_words` whatever is chosen: it records that the operator has read the text.
+        # Call `_unread_words` in any case, because it also records that the operator has read the text.
         document = self._document
         if missing := self.case.first_missing(self._note.value, "" if document else self._unread_words()):
             return missing
@@ -566,7 +566,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         page.scroll_relative(y=pages * max(page.size.height - 1, 1), animate=False, immediate=True)
 
     def _unread_words(self) -> str:
-        """Return words on the part of the call or document that was not in sight yet, or "" if all was in sight."""
+        """Return words on the text that the operator has not seen yet, or "" if they have seen all of it."""
         if self._is_read or not (self._document or self.case.blocks_to_read):
             return ""
         own = self._document and self._document.text_to_read
@@ -582,7 +582,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
             left = end - int(page.scroll_offset.y) - in_sight
         if left > 0 or not lines:
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
-        # Count nothing as read before the key works: at first, text may be in sight for a moment only.
+        # Before the key works, nothing counts as read, because text may have been in sight for only a moment.
         self._is_read = self._is_armed
         if self._is_read:
             self.remove_class("-reading")
@@ -591,8 +591,8 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     # Recording
 
     async def action_record(self) -> None:
-        """Record the decision, if the key does not come too early and nothing is missing. The next keys wait until the
-        decision is recorded, at most `_PATIENCE` seconds."""
+        """Record the decision, unless the key comes too early or something is missing. Later keys wait until the
+        decision is recorded, but at most `_PATIENCE` seconds."""
         if self._is_recording:
             return
         if not self._is_armed:
@@ -627,7 +627,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self.leave(DialogEnd.DECIDED)
 
     async def _check_and_record(self) -> DecisionMade | None:
-        """Record the decision. Return None if something is missing or has changed. Raises DecisionError."""
+        """Check all conditions again and record the decision. Return None if a check fails. Raises DecisionError."""
         if not await self._unlock_key():
             return None
         document, note = self._document, self._note.value
@@ -635,7 +635,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         if document and not await document.is_unchanged(note):
             self._error = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
             return None
-        # Check again, because the task may have changed meanwhile.
+        # Check again, because the task may have changed during the steps above.
         if not self._is_armed:
             self._error = "Nothing is recorded, for something changed meanwhile: read it, then press ctrl+s again."
             return None
@@ -661,7 +661,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
     # Keys
 
     def leave(self, end: DialogEnd | Action) -> None:
-        """Leave, but only if this screen is on top. Otherwise Textual would dismiss the screen above."""
+        """Close this dialog, but only if it is on top. Otherwise Textual would close the screen above."""
         if self.is_active and not self._is_recording:
             self.dismiss(end)
 
@@ -669,7 +669,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self.leave(DialogEnd.LEFT)
 
     def action_copy_or_leave(self) -> None:
-        """Copy the text that is selected with the mouse. If none is selected, leave."""
+        """Copy the text that is selected with the mouse. If no text is selected, leave."""
         try:
             self.action_copy_text()
         except SkipAction:
@@ -679,7 +679,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self.leave(DialogEnd.SKIPPED)
 
     def action_instead(self, number: int) -> None:
-        """Leave for the dialog of another action about the same attempt, if that action is possible."""
+        """Change to the dialog of another action about the same attempt, if that action is possible."""
         case, action = self.case, OF_ATTEMPTS[number]
         if not isinstance(case, AttemptCase) or case.task is None or action is case.action:
             return
@@ -697,11 +697,11 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         """Open the document in the operator's editor, and wait until the editor ends."""
         if self._document:
             self._app.warn(self._document.open_editor())
-            # Keys that were meant for the editor must not decide here.
+            # Keys that were meant for the editor must not record a decision.
             self._restart_arming()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
-        """Return whether this dialog has the action. Without a document, a field gets the keys of the document."""
+        """Return whether the dialog has the action. Without a document, the document's keys go to the focused field."""
         name = action_name(action)
         if name == "skip":
             return self._queue is not None
@@ -711,10 +711,10 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
 
 
 class Review:
-    """Opens one dialog after another about some tasks.
+    """Opens dialogs about some tasks, one after another.
 
     Without an `action`, each dialog opens with the action that the contracts suggest. A task with open requests gets a
-    dialog for each request. A task about which nothing can be decided when its turn comes is left out.
+    dialog for each request. If nothing can be decided about a task at its turn, the task is skipped.
     """
 
     def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None):
@@ -726,7 +726,7 @@ class Review:
             self._turns += [(task_id, request_id) for request_id in asked or (None,)]
 
     async def open_next(self, action: Action | None) -> None:
-        """Open the dialog of the present turn, or the next dialog that is possible."""
+        """Open the dialog for the present task or request. If nothing can be decided about it, take the next."""
         app, count, tasks = self._app, len(self._turns), self._app.monitor.tree.tasks
         for at in range(self._turn, count):
             self._turn, (task_id, request_id) = at, self._turns[at]
@@ -768,7 +768,7 @@ def _make_case(app: AgentwatchApp, task_id: str, request_id: str | None, action:
         action = Action.RESPOND if task.request else action
     is_request = bool(asked) and action is Action.RESPOND
     reason = why_too_long(asked[0]) if is_request else why_not(task, action, now)
-    # For a row of another machine, `behind` has the clerk of that host, which knows if the host can be reached.
+    # If the task is on another machine, `clerk` belongs to that host, and knows whether the host can be reached.
     clerk = monitor.monitor_of_row(task_id).decision_watcher
     if monitor.decision_watcher is None or clerk is None:
         reason = "its workspace is not being watched yet"

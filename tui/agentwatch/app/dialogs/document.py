@@ -1,4 +1,4 @@
-"""The editor of the document that a decision hands on, which checks the text while the operator writes."""
+"""The editor of a decision's document (a handoff or a report). It checks the text while the operator writes."""
 
 import asyncio
 import re
@@ -32,9 +32,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, has_hidden_blanks
 from agentwatch.view.words import plural
 
-_RETRY_SECONDS = 2.0  # the pause before a host that gave no text is asked again
-_CHECK_DELAY = 0.2  # seconds; when no key came for this long, the document is made and checked again
-_LONG_LINES = 100  # the operator must scroll to the end of a longer document before it can be signed
+_RETRY_SECONDS = 2.0  # the pause before a host that sent no text is asked again
+_CHECK_DELAY = 0.2  # seconds from the last key press until the document is made and checked again
+_LONG_LINES = 100  # lines: the operator must scroll through a longer document before signing
 _LARGEST = 128 * 1024  # characters: a larger document is not shown, because its layout takes seconds
 
 
@@ -44,9 +44,9 @@ def _with_line_breaks(text: str) -> str:
 
 
 class Document(Vertical):
-    """An editor of the document that a form proposes, or a page with the changes to the last document.
+    """An editor for the document that a form proposes, and a page with the changes since the last document.
 
-    A change of the form makes a new proposal, until the operator edits the text. `text` is the text to hand on.
+    If the form changes, a new text is proposed, unless the operator has edited the text. The decision hands on `text`.
     """
 
     DEFAULT_CSS = """
@@ -66,8 +66,8 @@ class Document(Vertical):
         """The text or the result of its check has changed."""
 
     def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, on_new_text: Callable[[], object]):
-        """`state` is our directory for the file that the operator's editor opens. `on_new_text` is called when a host
-        gives the text at last."""
+        """The operator's own editor opens a file in the directory `state`. If a host sends no text at first,
+        `on_new_text` is called when the text arrives."""
         super().__init__()
         self.border_title, self.label = form.title, form.spec.document
         # A line that says whether the text is valid, and how many lines differ.
@@ -78,12 +78,12 @@ class Document(Vertical):
         self.area.match_cursor_bracket = False
         self.page = Page()
         self._proposal: Proposal | None = None
-        # The note to include, the text to hand on, why there is no text, and why the host gave none.
+        # In this order: the operator's note, the text to hand on, why it is blank, and why the host sent no text.
         self._note = self.text = self._why_blank = self._no_answer = ""
         self.problems: list[str] | None = None  # the faults of the text; None during the check
         self._difference: Difference | None = None
-        # Whether an editor would hide characters of the text (then the page comes first), and whether the operator has
-        # switched between editor and page.
+        # `_hides`: an editor would hide characters of the text, so the page is shown first.
+        # `_is_switched`: the operator has switched between editor and page.
         self._hides = self._is_switched = False
 
     def compose(self) -> ComposeResult:
@@ -100,21 +100,21 @@ class Document(Vertical):
 
     @property
     def text_to_read(self) -> tuple[Page | TextArea, int]:
-        """The widget that shows the text, and how many of its lines the operator must read. 0 for a short text."""
+        """The widget that shows the text, and the number of lines that the operator must read (0 for a short text)."""
         if self._hides and not self._is_switched:
             return self.page, self.page.line_count_of(1)
         lines = self.area.wrapped_document.height
         return self.area, lines if self._hides or lines > _LONG_LINES else 0
 
     def propose_again(self, note: str) -> None:
-        """Propose a new text after a change of the form or the note, unless the operator has edited the text."""
+        """Propose a new text after the form or the note has changed. Keep a text that the operator has edited."""
         self._note = note
         if not self.is_edited:
             self._propose_and_check()
 
     @work(exclusive=True)
     async def _propose_and_check(self, pause: float = _CHECK_DELAY) -> None:
-        """Propose a new text and check it, after a pause. Until then the operator cannot sign."""
+        """Wait for `pause` seconds, then propose a new text and check it. The operator cannot sign before this ends."""
         self.problems = None
         self.post_message(self.Checked())
         await asyncio.sleep(pause)
@@ -173,7 +173,7 @@ class Document(Vertical):
         update_words(self.status, Content("   ").join(parts))
 
     def missing_reason(self) -> str | None:
-        """Return why the document cannot be handed on yet, in lower case, or None if it can."""
+        """Return why the document cannot be handed on yet, in lower case. Return None if it is ready."""
         if self._no_answer:
             return f"the {self.label} is not here: {self._no_answer}"
         if self._proposal is None or self.problems is None:
@@ -183,8 +183,8 @@ class Document(Vertical):
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
     async def is_unchanged(self, note: str) -> bool:
-        """Make the document once more with this note, and return whether the text on the screen stays the same. The
-        last change of the note may not have arrived before the recording key."""
+        """Make the document again with this note, and return whether the text on the screen stays the same. The
+        text may change, because the recording key can come before the last change of the note is processed."""
         text_on_screen, self._note = self.text, note
         self.workers.cancel_node(self)
         await self._propose()
@@ -215,12 +215,12 @@ class Document(Vertical):
     # Editing
 
     def open_editor(self) -> str | None:
-        """Let the operator change the text in their own editor. Return a sentence if this failed, else None."""
+        """Let the operator change the text in their own editor. Return an error sentence if this fails."""
         if self._no_answer or self._proposal is None:
             return f"The {self.label} is not here yet."
         try:
-            # Not in the workspace, where an agent could change the file before the operator signs. Disk access is fine
-            # in this place, because the event loop waits for the editor anyway.
+            # The file is not in the workspace, where an agent could change it before the operator signs. Disk access
+            # may block the event loop here, because the loop waits for the editor anyway.
             self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryDirectory(prefix="editing-", dir=self._state, ignore_cleanup_errors=True) as directory:
                 path = Path(directory, Path(self._proposal.name).name)
@@ -244,7 +244,7 @@ class Document(Vertical):
     @on(TextArea.Changed)
     def _handle_edit(self, event: TextArea.Changed) -> None:
         event.stop()
-        # TextArea has only one kind of line break. A text that nobody edits must keep its own.
+        # TextArea makes all line breaks alike. A text that nobody edits must keep its line breaks.
         if not self.area.read_only and self.area.text != self.text:
             self.text = self.area.text
             self._propose_and_check()
@@ -255,7 +255,7 @@ class Document(Vertical):
         self._show_page()
 
     def _show_page(self) -> None:
-        """Show the editor or the page of changes. The page also has the text if an editor would hide characters."""
+        """Show the editor or the page of changes. If an editor would hide characters, the page also has the text."""
         had_focus, is_page = self.has_focus_within, self._hides != self._is_switched
         self.set_class(is_page, "-page")
         if had_focus:

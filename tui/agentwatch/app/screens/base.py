@@ -1,4 +1,4 @@
-"""The base class of the screens, with header and footer, which decides which commands the footer shows."""
+"""The base class of screens with a header and a footer. It decides which commands the footer shows."""
 
 from collections.abc import Callable
 from typing import ClassVar, cast
@@ -46,7 +46,7 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     @property
     def selected(self) -> Task | None:
-        """The selected task, or None if it is gone."""
+        """The selected task, or None if there is none."""
         return self._monitor.tree.tasks.get(self.task_id or "")
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
@@ -57,11 +57,11 @@ class MonitorScreen(Screen[ScreenResultType]):
         self.set_interval(1.0, self._tick_if_visible)
 
     def update_facts(self) -> None:
-        """Collect the facts that header and footer show. Both are redrawn if a fact has changed."""
+        """Collect the values that header and footer show. If a value has changed, both are redrawn."""
         monitor, tree, app = self._monitor, self._monitor.tree, cast("AgentwatchApp", self.app)
         now, health = app.main.task_tree.order.tally(Group.NOW).sums, monitor.health
         if health.mode == "live" and not app.is_settled:
-            # Say "starting" during the first scan, because keys without effect then say that agentwatch still reads.
+            # During the first scan, say "starting", because keys without effect say that agentwatch is still reading.
             health = health._replace(mode="starting")
         self.facts = Facts(
             monitor.title,
@@ -84,7 +84,7 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     @on(events.ScreenResume)
     def _tick_if_visible(self) -> None:
-        # Do nothing below an opaque screen, which Textual would repaint each second.
+        # Do nothing while an opaque screen is above, because Textual would repaint that screen each second.
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
@@ -93,7 +93,7 @@ class MonitorScreen(Screen[ScreenResultType]):
         self.update_facts()
 
     def leave(self, result: ScreenResultType | None = None) -> None:
-        """End this screen if it is on top. Otherwise Textual would end the screen above."""
+        """Close this screen if it is on top. Otherwise Textual would close the screen above."""
         if self.is_active:
             self.dismiss(result)
 
@@ -103,7 +103,7 @@ class MonitorScreen(Screen[ScreenResultType]):
     @on(TreeUpdated)
     def _handle_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
-        # Redraw header and footer after the rows: if both change at once, Textual renders all lines between.
+        # Redraw header and footer after the rows. If they changed together, Textual would render all lines between.
         self.call_after_refresh(self.update_facts)
         if self.task_id in event.changed:
             self.call_after_refresh(self.footer.redraw)
@@ -119,24 +119,24 @@ class MonitorScreen(Screen[ScreenResultType]):
             return False
         if clerk is None or task is None:
             return True
-        # While the program waits for an answer, only answer and abort are urgent.
+        # While a program waits for an answer, the footer shows only the decisions to answer and to abort.
         is_later = can_answer(task) and action not in (Action.RESPOND, Action.ABORT)
-        # If a task needs the operator, refused keys stay, because they say why. But a blocked task has no result to
-        # accept.
+        # If a task needs the operator, also show refused keys, because pressing a key tells why it is refused. But
+        # leave out `accept` for a blocked task, which has no result to accept.
         is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
         return is_later or (is_plain and self.why_not(command_id) is not None)
 
     def is_hidden_or_refused(self, command_id: str) -> bool:
-        """Return whether a footer with little room leaves a command out: refused commands, too."""
+        """Return whether a footer with little room leaves a command out. Such a footer also drops refused commands."""
         return self.is_hidden(command_id) or self.why_not(command_id) is not None
 
     def why_not(self, command_id: str) -> str | None:
-        """Return why a command that decides is refused now. Return None if it is possible, or decides nothing."""
+        """Return why a decision command is refused now. Return None if it is not refused or is no decision command."""
         action, task = ACTIONS.get(command_id), self.selected
         if action is None or task is None or self._would_answer(action):
             return None
         return why_not(task, action, self._clock())
 
     def _would_answer(self, action: Action) -> bool:
-        """Return whether the action would answer a request of the selected task or, if it has none, of any task."""
+        """Return whether the action would answer a request, first of the selected task, or else of any other task."""
         return action is Action.RESPOND and task_to_answer(self._monitor.tree, self.task_id, self._clock()) is not None

@@ -43,7 +43,7 @@ from agentwatch.view.words import VERDICTS, format_local, long_span
 
 
 class PageContent(NamedTuple):
-    """The head of a page, and the blocks below. With `at_end`, the page opens at its end."""
+    """The head of a page, and the blocks below the head. If `at_end` is True, the page opens at its end."""
 
     head: Content
     blocks: Sequence[Block]
@@ -51,7 +51,7 @@ class PageContent(NamedTuple):
 
 
 class InspectScreen(MonitorScreen[None]):
-    """Shows the first of `pages`. A key switches to the next page. A thread calls the functions that make pages."""
+    """Shows one page. A key switches to the next page. Each function in `pages` makes one page. It runs in a thread."""
 
     BINDINGS = bindings(Home.INSPECT)
 
@@ -91,7 +91,7 @@ class InspectScreen(MonitorScreen[None]):
         self._head.update(content.head)
         self._page.show(content.blocks, keep_position=False)
         marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
-        # Scroll after the refresh, because a longer head leaves fewer lines to the page.
+        # Scroll after the refresh, because the head may have changed the height of the page.
         self.call_after_refresh(
             self._page.scroll_to, y=len(self._page.lines) if content.at_end else max(marked - 3, 0), animate=False
         )
@@ -141,7 +141,7 @@ def _claim_head(claim: Claim) -> Content:
 
 
 def step_of_claim(monitor: Monitor, wanted: InspectClaim) -> ReadStep | None:
-    """Return the message that shows the call that a claim is about. Return None without a transcript of the call."""
+    """Return the message that shows the tool call behind a claim. Return None if no transcript has the call."""
     (own, _), call = monitor.resolve_task(wanted.task_id), wanted.claim.call
     run = next(iter(own.tree.runs.runs_of_session((call.source, call.session_id))), None) if call else None
     transcript = own.transcript(run) if run else None
@@ -153,12 +153,12 @@ def step_of_claim(monitor: Monitor, wanted: InspectClaim) -> ReadStep | None:
 
 
 def make_step_page(wanted: ReadStep) -> PageContent:
-    """Return the page of one entry of a transcript. Reads the transcript, so call this in a thread."""
+    """Return the page of one entry of a transcript. Call this in a thread, because it reads the transcript."""
     step, whole, is_command = wanted.step, wanted.transcript.read_step(wanted.step), False
     if whole is None:
         blocks = [caution("It is not in the transcript any more. Its line said:"), paragraph(safe_line(step.about))]
     else:
-        # If the step comes from a claim, its kind and words are known only now.
+        # A step that was made from a claim has no kind and no words until the transcript is read.
         step = make_step(step.place, whole.said, step.answered, whole.result)
         blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim_lines)(whole.said.text))
     mark, style = OUTCOME_MARKS[step.outcome]

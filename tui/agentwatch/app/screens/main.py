@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _WIDE = 100  # columns: from this width on, the details are beside the tree
 _PERIOD = 5.0  # seconds between two updates of ages in the details
-_IN_SECONDS = 120.0  # while the state of a task is younger than this, the details update each second, as its row does
+_IN_SECONDS = 120.0  # while the task's state is younger than this, the details update each second, like its row
 # The ids of the commands that only some tabs of the details have.
 _TAB_COMMANDS = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 _EMPTY_PAGE = """\
@@ -68,7 +68,7 @@ def _has_open_request(task: Task) -> bool:
 
 
 class MainScreen(MonitorScreen[None]):
-    """The main screen. A narrow screen shows either the tree or, with the class `-page`, the details."""
+    """The main screen. A narrow screen shows the tree, or with the CSS class `-page` the details."""
 
     BINDINGS = bindings(Home.MAIN)
 
@@ -117,7 +117,7 @@ class MainScreen(MonitorScreen[None]):
         return self.filter_bar.active_query
 
     def compose(self) -> ComposeResult:
-        # Set these classes before anything is styled. Later, each would cost one more layout.
+        # Set these classes before anything is styled. Later, each class would cost one more layout.
         self._set_layout_classes(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header.data_bind(MonitorScreen.facts)
@@ -141,7 +141,7 @@ class MainScreen(MonitorScreen[None]):
         self._loading = self.run_worker(self._load_details())
 
     async def _load_details(self) -> None:
-        """Load the code of the details in a thread, because it needs pydantic, and add the details to the screen."""
+        """Load the code of the details in a thread, because pydantic loads slowly. Add the details to the screen."""
         await asyncio.to_thread(import_module, "agentwatch.app.widgets.details.pane")
         from agentwatch.app.widgets.details.pane import DetailsPane  # imported on the line above
 
@@ -164,7 +164,7 @@ class MainScreen(MonitorScreen[None]):
         task, mark = self.selected, None
         if task and task.since and self._clock() - task.since < _IN_SECONDS:
             self.show_details()
-        # While the cursor follows the changes, the operator may not have looked at the task.
+        # If the cursor follows the changes, it may be on a task that the operator has not looked at.
         is_looked_at = self.app.app_focus and self.app.screen is self and not self.task_tree.follows
         if task and not task.seen and is_looked_at:
             mark = task.task_id, mark_of(task)
@@ -200,7 +200,7 @@ class MainScreen(MonitorScreen[None]):
             self._show_place()
 
     async def _show_selected(self, cursor_id: str | None) -> None:
-        # A coroutine runs later than a function, so that the row is drawn before the details.
+        # Textual runs a coroutine later than a function, so the row is drawn before the details.
         self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
@@ -226,7 +226,7 @@ class MainScreen(MonitorScreen[None]):
 
     @property
     def _is_in_details(self) -> bool:
-        """Whether the details take the keys."""
+        """Whether keys go to the details."""
         return self.has_class("-page") or (self.details is not None and self.details.has_focus_within)
 
     def show_details(self) -> None:
@@ -238,7 +238,7 @@ class MainScreen(MonitorScreen[None]):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_place(self) -> None:
-        """Show the keys of the place with the focus in the footer."""
+        """Make the footer show the keys of the place that has the focus."""
         if self.filter_bar.has_focus_within:
             place = Place.FILTER
         elif self.has_class("-empty"):
@@ -281,7 +281,7 @@ class MainScreen(MonitorScreen[None]):
             self.task_tree.select(task_id)
 
     async def action_open(self) -> None:
-        """Go to the details. On a narrow screen they replace the tree."""
+        """Go to the details. On a narrow screen, the details replace the tree."""
         await self._loading.wait()
         if self.details and self.task_id is not None:
             self.set_class(not self.has_class("-wide"), "-page")
@@ -297,7 +297,7 @@ class MainScreen(MonitorScreen[None]):
                 await self.action_open()
 
     async def action_widen(self) -> None:
-        """Give the details the whole width, or put the tree beside them again."""
+        """Give the details the whole width, or show the tree beside the details again."""
         if self.has_class("-wide") and self.has_class("-page"):
             self.remove_class("-page")
         elif not self.has_class("-page"):
@@ -323,7 +323,6 @@ class MainScreen(MonitorScreen[None]):
             self._go_to_tree()
 
     def action_timeline(self) -> None:
-        """Open the timeline."""
         from agentwatch.app.screens.timeline import TimelineScreen  # not needed for the first frame
 
         self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_timeline)
@@ -333,20 +332,20 @@ class MainScreen(MonitorScreen[None]):
             self.show_task(task_id)
 
     def action_pick(self, number: int) -> None:
-        """Go to the task in this line of the strip "Needs you"."""
+        """Go to the task in the line `number` of the strip "Needs you"."""
         self.show_task(self.needs_you.shown[number])
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or the previous task (-1), within the filter. Tasks
-        with a new request come first, unless the selected task has a request."""
+        """Go to the next (`step` 1) or the previous (-1) task that needs the operator and matches the filter. Forward,
+        tasks with a new request come first, unless the selected task has a request."""
         tree, selected = self._monitor.tree, self.selected
         preferred = [one for one in tree.queue if _has_open_request(tree.tasks[one]) and not tree.tasks[one].seen]
         is_next = step > 0 and not (selected and _has_open_request(selected))
         self._go_to_next(tree.queue, step, "Nobody needs you now.", preferred if is_next else ())
 
     def action_go_unseen(self, step: int) -> None:
-        """Go to the next new task (`step` 1) or the previous new task (-1) within the filter, the newest first."""
+        """Go to the next (`step` 1) or the previous (-1) new task that matches the filter. The newest comes first."""
         self._go_to_next(self._monitor.tree.unseen, step, "Nothing is new.")
 
     def _go_to_next(self, ids: list[str], step: int, if_none: str, preferred: Sequence[str] = ()) -> None:
@@ -401,8 +400,8 @@ class MainScreen(MonitorScreen[None]):
         return dict(self._monitor.settings.views[:VIEWS])
 
     def action_view(self, number: int) -> None:
-        """Filter by the query of a saved view. If this is the filter already, show everything again."""
-        # If there is no such view, the key opens a tab of the details.
+        """Filter by the query of a saved view. If this query is the filter already, show everything again."""
+        # If no view has this number, the key opens a tab of the details instead.
         if number >= len(self._saved_views):
             raise SkipAction
         text = list(self._saved_views.values())[number]

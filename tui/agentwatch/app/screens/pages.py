@@ -1,4 +1,4 @@
-"""Pages above the main screen: the keys, the manual, and the files with problems."""
+"""Pages that cover the main screen: the keys, the manual, and the files with problems."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -19,12 +19,12 @@ _SHOWN = 200  # the most files with a problem that are listed
 
 
 def _bind_keys_of(command_id: str, action: str) -> Binding:
-    """Return a binding of a command's keys to another action. Keys of the operator's settings apply here, too."""
+    """Return a binding that gives a command's keys another action. The operator's own keys apply here, too."""
     return Binding(",".join(COMMANDS[command_id].keys), action, show=False, id=command_id)
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows blocks of safe text under a title."""
+    """Shows a page of safe text with a title."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
@@ -53,13 +53,13 @@ class PageScreen(ModalScreen[None]):
         self.show_text(*self._first_text)
 
     def show_text(self, title: str, blocks: Sequence[Block]) -> None:
-        """Show another title and text, from the beginning of the text."""
+        """Show another title and text. Scroll to the beginning of the text."""
         self._page.border_title = title
         self._page.show(blocks, keep_position=False)
 
 
 def notice_blocks(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
-    """Yield our own notices, then each file with its problem and how to solve it."""
+    """Yield agentwatch's own messages (`own`), then each file that has a problem, with the problem."""
     if not notices and not own:
         yield Text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
     for sentence in own:

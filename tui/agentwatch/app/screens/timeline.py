@@ -1,4 +1,4 @@
-"""The timeline: a bar over time for each row of the tree, and a line about the selected task.
+"""The timeline: each task of the tree has a bar over time. A line below tells more about the selected task.
 
 The axis is linear, but long idle times are folded to a few columns.
 """
@@ -32,22 +32,22 @@ from agentwatch.view.words import ASKS, LOOKS, Look, ask_line, clock, ended_at, 
 
 Interval = tuple[float, float]  # start and end, in epoch seconds or in columns
 
-_LONGEST = 12 * 3_600.0  # seconds: of a longer attempt, only the two ends count as work
+_LONGEST = 12 * 3_600.0  # seconds: only the beginning and the end of a longer attempt count as work
 
 
 class Kind(Enum):
     """The activity of a task during a span of time."""
 
     WORK = auto()
-    QUEUE = auto()  # handed off, no sign of life
-    SILENT = auto()  # should work but has given no sign for too long, or nothing is known
+    QUEUE = auto()  # handed off, but no sign of life yet
+    SILENT = auto()  # no sign of life for too long, or nothing is known
     WAIT = auto()  # waits for the next attempt or for the operator
 
 
 class Span(NamedTuple):
     """A span of time with one activity of a task, in epoch seconds. `end` is None while the span goes on.
 
-    `number` is the number of the attempt. A wait has the number of the attempt before.
+    `number` is the number of the attempt. A wait gets the number of the attempt before it.
     """
 
     start: float
@@ -58,18 +58,18 @@ class Span(NamedTuple):
     asks: bool = False  # whether the wait is for the operator
 
     def until(self, now: float) -> float:
-        """Return the end of the span, or `now` if the span goes on longer."""
+        """Return the end of the span, or `now` if the span has not ended."""
         return max(self.start, now if self.end is None else min(self.end, now))
 
 
 def _first_and_last_sign(attempt: Attempt) -> Interval | None:
-    """Return the times of the first and the last sign of an attempt, or None if there is no sign."""
+    """Return the times of the first and the last sign of life of an attempt, or None if there is no sign."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     signs = [version.at for version in (handoff, returned) if version]
     if returned:
         first, last = min(signs), max(signs) if attempt.state is State.WORKING else returned.at
     elif run:
-        # The run of a session has the times, even if handoff and return are prose.
+        # The run has the times, even if handoff and return are not files but words in a session.
         first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
     elif signs:
         first = last = signs[0]
@@ -77,7 +77,7 @@ def _first_and_last_sign(attempt: Attempt) -> Interval | None:
         return None
     if start is not None and (attempt.again or start < first):
         first = start
-    # A file may claim any time, even one before the epoch.
+    # A file may name any time. Replace times before 1970 by 0.
     return max(first, 0.0), max(last, 0.0)
 
 
@@ -102,7 +102,7 @@ def spans_of(task: Task) -> list[Span]:
 
 
 def _split_at_waits(span: Span, task: Task) -> Iterator[Span]:
-    """Yield a span. If it is work, split it where the task waited for the answer to a request."""
+    """Yield the parts of a span. A span of work is split where the task waited for the answer to a request."""
     waits = sorted((one.asked_at, span.until(one.ended_at), one.kind) for one in task.requests if one.ended_at)
     for asked, answered, kind in waits if span.kind is Kind.WORK else ():
         if (start := max(asked, span.start)) < answered:
@@ -133,15 +133,15 @@ def _spans_of_latest(task: Task, attempt: Attempt, start: float, last: float) ->
 
 
 def latest_span(spans: Sequence[Span]) -> Span:
-    """Return the last span. If it is work, extend it to the start of the attempt."""
+    """Return the last span. If it is work, extend it back to the start of its attempt."""
     last = spans[-1]
     began = next(one.start for one in spans if one.number == last.number)
     return last._replace(start=began) if last.kind is Kind.WORK else last
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:
-    """Return the intervals in which the task is known to have worked. A single sign is an interval of length 0. A task
-    with tasks below has only such intervals, because it may be waiting for the others."""
+    """Return the intervals in which the task is known to have worked. A parent task has only intervals of length 0, at
+    the beginning and the end of each attempt, because it may have waited for its children between."""
     times: list[Interval] = []
     for attempt, (start, last) in ((one, signs) for one in task.attempts if (signs := _first_and_last_sign(one))):
         end = max(last, task.updated_at) if attempt is task.attempts[-1] else last
@@ -156,7 +156,7 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
 
 
 class Axis:
-    """Maps times to columns, with `scale` seconds to a column. The start of the first stretch is at column 0.
+    """Maps times to columns. A column is `scale` seconds. Column 0 is the start of the first stretch of work.
 
     A pause between two stretches takes at most `fold` columns.
     """
@@ -185,7 +185,7 @@ class Axis:
 
 
 def _interpolate(value: float, known: list[float], wanted: list[float], slope: float) -> float:
-    """Return the wanted value for a known one: interpolated between the points, or with `slope` outside of them."""
+    """Map a value from `known` to `wanted` points: interpolate between two points, or use `slope` outside of all."""
     if value <= known[0]:
         return wanted[0] + (value - known[0]) * slope
     if value >= known[-1]:
@@ -195,23 +195,23 @@ def _interpolate(value: float, known: list[float], wanted: list[float], slope: f
     return wanted[after - 1] + (value - low) / (high - low) * (wanted[after] - wanted[after - 1])
 
 
-IDLE = 600.0  # seconds: a longer time without a sign of any task is idle time
+IDLE = 600.0  # seconds: a longer time without a sign of life from any task is idle time
 FOLD = 9.0  # the most columns of a folded idle time
-FINEST = 0.05  # the fewest seconds of a column
-# The factor between two scales from which `fit_scale` chooses. Coarse steps keep the picture still for longer.
+FINEST = 0.05  # the fewest seconds that a column stands for
+# `fit_scale` chooses among scales that differ by this factor. With a larger factor, the picture changes less often.
 _STEP = 1.15
-# Possible seconds between two ticks. The smallest with enough room for the labels is used.
+# Possible seconds between two ticks. The smallest number that leaves room for the labels is used.
 _TICKS = "1 2 5 10 15 30 60 120 300 600 900 1800 3600 7200 10800 21600 43200 86400 172800 604800 2592000"
 _ZOOM = 1.5
-_MARGIN = 1  # columns before the first sign
+_MARGIN = 1  # columns before the first sign of life
 _FILLS = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
 _FAILED_WORDS = frozenset({"failed", "invalid", "blocked", "false"})
 _LEGEND = " █ work ▓ failed ┄ waits ░ silent"
-_ENDED = Style(dim=True)  # added to the style of a span that is over and asks nothing
+_ENDED = Style(dim=True)  # added to the style of a span that is over, if the task does not need the operator
 
 
 def stretches_of(tree: Tree) -> list[Interval]:
-    """Return the stretches of time in which any task worked, in epoch seconds, without short pauses between."""
+    """Return the stretches of time in which any task worked, in epoch seconds. Short pauses count as work."""
     stretches: list[Interval] = []
     for start, end in sorted(one for task in tree.tasks.values() for one in busy_times(task)):
         if stretches and start <= stretches[-1][1] + IDLE:
@@ -225,10 +225,10 @@ def stretches_of(tree: Tree) -> list[Interval]:
 
 
 class View(NamedTuple):
-    """The part of time that the operator wants to see: all of it if `scale` is 0, else `scale` seconds to a column.
+    """The part of time that the operator wants to see. A column is `scale` seconds. A `scale` of 0 shows all of time.
 
-    The present is at the right. If `x` is given, the time `moment` is at the cell `x` instead. `folds_idle` says
-    whether long idle times are folded.
+    Without `x`, the present is at the right. With `x`, the time `moment` is at the cell `x`. `folds_idle` tells whether
+    long idle times are folded.
     """
 
     folds_idle: bool = True
@@ -238,7 +238,7 @@ class View(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The part of an axis on screen: `width` cells from the column `left` on. `fits` says if this is all of time."""
+    """The visible part of an axis: `width` cells from the column `left` on. `fits` tells if all of time is visible."""
 
     axis: Axis
     left: float
@@ -267,8 +267,8 @@ class Frame(NamedTuple):
 
 
 def fit_scale(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, float]:
-    """Return the finest scale (seconds to a column) with which all of time fits into `room` columns, and the columns
-    of each fold. All folds together take at most half of the room."""
+    """Return the finest scale (seconds per column) at which all of time fits into `room` columns, and the number of
+    columns of a folded idle time. All folds together take at most half of the room."""
     work = sum(end - start for start, end in stretches)
     count = len(stretches) - (stretches[-1][1] >= now)
     folds = min(FOLD * count, room / 2)
@@ -287,7 +287,7 @@ def make_frame(view: View, stretches: Sequence[Interval], now: float, width: int
     room = max(width - min(16, width // 4) - _MARGIN, 1)
     fitting, fold = fit_scale(shown, now, room)
     scale = min(view.scale or fitting, fitting)
-    # If folds were narrowed to fit, zooming in widens them again.
+    # `fit_scale` may have made the folds narrower. Zooming in makes them wider again.
     axis, fits = Axis(shown, now, scale, min(FOLD, fold * fitting / scale)), scale == fitting
     present = axis.column_at(now)
     left = present - room if fits or view.x is None else min(axis.column_at(view.moment) - view.x, present - 1)
@@ -295,7 +295,7 @@ def make_frame(view: View, stretches: Sequence[Interval], now: float, width: int
 
 
 def tick_labels(frame: Frame) -> dict[int, str]:
-    """Return labels by cell: round local times. A label has the date if it differs from the label before."""
+    """Return the labels of the axis (round local times) by cell. The first label of a new day has the date, too."""
     scale, folded = frame.axis.scale, frame.folded_cells
     step = next((step for step in map(int, _TICKS.split()) if step / scale >= (9 if step >= 60 else 12)), 31_536_000)
     named: dict[int, str] = {}
@@ -320,7 +320,7 @@ def day_words(moment: float) -> str:
 
 
 class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
-    """The chart with the bars, which starts with the folds and the cursor of `main_tree`."""
+    """The chart with the bars. At first, folds and cursor are the same as in `main_tree`."""
 
     BINDINGS = bindings(Home.CHART)
 
@@ -359,7 +359,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self.redraw()
 
     def _move_time(self, scale: float, at: float, x: float) -> None:
-        """Move the time at the cell `at` to the cell `x`, with `scale` seconds to a column."""
+        """Move the time at the cell `at` to the cell `x`, and show `scale` seconds per column."""
         self._set_view(View(self.view.folds_idle, max(scale, FINEST), self.frame.time_at(at), x))
 
     def action_fit(self) -> None:
@@ -385,7 +385,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._move_time(self.frame.axis.scale * (end - start) / (width * 0.7), start, width * 0.05)
 
     def _span_ends(self) -> list[float]:
-        """Return the cells at which the spans of the selected task begin and end. Tasks below may add a later end."""
+        """Return the cells at which spans of the selected task begin or end. The last activity below is also an end."""
         task, now = self.cursor_task, self.frame.now
         ends = [at for span in (spans_of(task) if task else ()) for at in (span.start, span.until(now))]
         ends += [task.below.active_at] if task and task.below and ends else []
@@ -465,7 +465,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: Palette) -> None:
     """Draw the spans of a task, and words to the right of the last span."""
     spans, present = spans_of(task), frame.present_cell
-    # Draw the last span first, so that work covers the beginning of the wait behind it.
+    # Draw the last span first, so that work covers the beginning of the wait that follows.
     for span in reversed(spans):
         left, right, is_open = floor(frame.cell_at(span.start)), frame.cell_at(span.until(frame.now)), span.end is None
         end = max(round(right), left + 1) if span.kind is Kind.WORK else max(floor(right), left)
@@ -536,7 +536,7 @@ class TimelineScreen(MonitorScreen[str]):
         self.footer.redraw()
 
     async def _show_keys(self) -> None:
-        # A coroutine runs later than a function: the footer needs the frame that is made from the view.
+        # Textual runs a coroutine later than a function. By then, the frame that the footer needs is made.
         self.footer.redraw()
 
     def _is_on(self, command_id: str) -> bool:

@@ -21,7 +21,7 @@ from agentwatch.text import clean
 from agentwatch.view.rows import OFFERED, Query, complete_query, parse
 
 _LONGEST = 200  # the most characters of a filter
-_LATEST_TASKS = 2_000  # the number of latest tasks whose values are offered
+_LATEST_TASKS = 2_000  # the most tasks, latest first, whose values are offered as completions
 
 
 class _Completion(Suggester):
@@ -36,7 +36,7 @@ class _Completion(Suggester):
 
 
 class _Field(Input):
-    """The text field of the filter. Keys that come right after enter are meant for the tree, and are passed on."""
+    """The text field of the filter. It passes keys that come right after enter on to the tree."""
 
     def __init__(self, done: Callable[[], None], **options: Any):
         super().__init__(**options)
@@ -55,7 +55,7 @@ class _Field(Input):
 class FilterBar(Horizontal):
     """The line with the filter. It is hidden while there is no filter."""
 
-    # If the operator presses enter before the app has set up the terminal, it comes as ctrl+j.
+    # If the operator presses enter before the app has set up the terminal, enter arrives as ctrl+j.
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
     DEFAULT_CSS = """
@@ -142,7 +142,7 @@ class FilterBar(Horizontal):
         self._note.set_class(bool(fault), "-fault")
 
     def _offered_values(self, key: str) -> list[str]:
-        """Return the values that tasks have for a key, as safe text. Return [] for a key that takes any text."""
+        """Return the values that tasks have for a filter key, as safe text. Return [] for a key that takes any text."""
         texts = OFFERED.get(key)
         if texts is None:
             return []
@@ -182,7 +182,7 @@ class FilterBar(Horizontal):
         self._set_field(longer)
 
     def action_earlier(self) -> None:
-        """Bring back the latest kept filter, or if a kept filter is in the field, the filter before it."""
+        """Bring back the latest kept filter. If the field has a kept filter, bring back the filter before it."""
         text = self._field.value
         if self._earlier and (not text or text in self._earlier):
             self._set_field(self._earlier[(self._earlier.index(text) if text else 0) - 1])

@@ -11,15 +11,15 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, join_ends, widt
 
 # In these places, the words of decisions are left out to make room for the place's own keys.
 _READING_PLACES = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
-# Cells: from this width on, the key of the palette is shown, and each numbered key has its own words.
+# Cells: from this width on, the palette's key is shown, and each key for another decision has words of its own.
 _ROOMY = 100
 
 
 class Footer(LineWidget):
     """The keys of a place in one line. The last keys are left out if there is no room.
 
-    Three functions take a command id: `is_hidden` says whether to leave the key out, `is_on` whether the command is
-    switched on, and `why_not` why it is refused now. A refused key stays, because the operator would look for it.
+    `is_hidden`, `is_on` and `why_not` take a command id. They tell whether to leave out the key, whether the command is
+    switched on, and why it is refused now. A refused key is still shown, because the operator would look for it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Footer(LineWidget):
         return [join_ends(self._fit_hints(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
     def _fit_hints(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
-        """Return the hints that fit. To keep all decisions, first drop refused keys, then the words of decisions."""
+        """Return the hints that fit. To keep all decision keys, first drop refused keys, then words of decisions."""
         possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]
         gives_way = self._place in _READING_PLACES and len(deciding) > 1
@@ -66,7 +66,7 @@ class Footer(LineWidget):
 
     def _make_hint(self, command: ActionSpec, palette: Palette, is_refused: bool = False) -> Parts:
         key = next(iter(Binding.make_bindings([Binding(command.keys[0], "")]))).key
-        # The action is for a click, and a click must not record a decision.
+        # A click on the hint runs this action. A click must not record a decision.
         is_key_alone = command.is_numbered or command.id == "dialog.record"
         action = "" if is_key_alone else f"app.simulate_key('{key}')"
         key_style, style = palette.strong, palette.muted
@@ -75,11 +75,11 @@ class Footer(LineWidget):
         elif self._is_on(command.id):
             key_style = style = palette.accent
         if command.id == "dialog.instead" and self.size.width >= _ROOMY:
-            # The n-th key is for the n-th kind of decision.
+            # The keys are in the order of the kinds of decisions.
             each = [one.words for name, one in commands_of(self.app).items() if name.startswith("decide.")]
             both = zip(command.keys, each, strict=True)
             return [part for key, words in both for part in (Part(f" {key}", key_style), Part(f" {words} ", style))]
-        # In the tree, a key may have another effect and other words, for example escape.
+        # In the tree, a key such as escape may have another effect, and then has other words.
         words = command.words.split("; ")[-1 if self._place is Place.TREE else 0]
         return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]
 

@@ -20,8 +20,8 @@ _DECIDED = (Shown.RETRYING, Shown.ESCALATED)
 _WRONG = (Shown.BLOCKED, Shown.GONE, Shown.FAILED, Shown.INVALID, Shown.PARTIAL, Shown.FALSE)
 _COUNTED = (*_GOING_ON, *_DECIDED, *_WRONG, Shown.IDLE, Shown.COMPLETED, Shown.CANCELED)
 _GAP = 2  # cells that stay free to the right of the counts
-_ROOMY = 100  # cells: from this width on, the gap before the mark of the health is wide
-# The mark and colour of each mode.
+_ROOMY = 100  # cells: from this width on, the gap before the health mark is wide
+# The health mark and its colour for each health mode.
 _MODES = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -32,9 +32,9 @@ _MODES = {
 
 
 class Facts(NamedTuple):
-    """The facts that header and footer show, apart from the selected task. `title` is untrusted.
+    """The values that header and footer show, apart from the selected task. `title` is untrusted.
 
-    `present` has the counts by state. They count only the tasks of the group NOW, whose number is `now`.
+    `now` is the number of tasks in the group NOW. `present` has their number by state.
     """
 
     title: str = ""
@@ -78,7 +78,7 @@ class Header(LineWidget):
             total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
         counts, wide = (_count_parts(gap, facts, palette) for gap in (" ", "   "))
         right = _attention_parts(facts, palette)
-        # The first variant that fits is used. A bad health needs room for its reason, so the counts become narrow.
+        # Take the first variant that fits. A problem with watching needs room for its reason, so the counts get narrow.
         variants = [
             [*full_title, *health, *total, Part(""), *wide],
             [*full_title, *health, *total, Part("  "), *counts],

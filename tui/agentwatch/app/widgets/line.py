@@ -1,4 +1,4 @@
-"""Lines of styled parts, measured in cells, and the base class of header, footer and similar widgets."""
+"""Lines of styled text, measured in terminal cells, and the base class of header, footer and similar widgets."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +15,10 @@ from textual.widget import Widget
 
 from agentwatch.app.theming import Palette
 
-_BOTH_ENDS = 12  # cells: from this width on, a name that is cut keeps both ends
+_BOTH_ENDS = 12  # cells: from this width on, a shortened name keeps both ends
 
 _FOLDERS = r"(?<!\S)[^\s/]*/\S*/(?=[^\s/]{3})"  # the folders of a path with three parts or more
-_LEAST_OF_SENTENCE = 2 / 3  # a sentence is cut after a word only if it still fills this share of the room
+_LEAST_OF_SENTENCE = 2 / 3  # a sentence is cut between words only if the kept words fill this share of the room
 
 
 def clip(text: str, width: int) -> str:
@@ -29,7 +29,7 @@ def clip(text: str, width: int) -> str:
 
 
 def clip_sentence(text: str, width: int) -> str:
-    """Cut a sentence to `width` cells: first shorten folders in paths, then cut the end, if possible after a word."""
+    """Cut a sentence to `width` cells. First shorten folders in paths. Then cut the end, after a word if possible."""
     more = cell_len(text) - width
 
     def shorten(found: re.Match[str]) -> str:
@@ -149,7 +149,7 @@ class ThemedWidget(Widget):
 
 
 class LineWidget(ThemedWidget):
-    """Shows the lines of `make_lines`, or of the function `make`. Call `redraw` if the lines may have changed."""
+    """Shows the lines that `make`, or else `make_lines`, returns. Call `redraw` if the lines may have changed."""
 
     DEFAULT_CSS = """
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
@@ -162,7 +162,7 @@ class LineWidget(ThemedWidget):
         self._strips: list[Strip] = []
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        """Return the lines. Those wider than `width` cells are cut."""
+        """Return the lines. A line that is wider than `width` cells is cut."""
         raise NotImplementedError
 
     def redraw(self) -> None:

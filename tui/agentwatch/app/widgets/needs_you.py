@@ -16,13 +16,13 @@ from agentwatch.view.words import ask_line, look_of, name_of, short_span
 _TALL_SCREEN = 30  # lines: on a screen of this height or more, the strip has a border and may have several lines
 _LINES = 6  # the most lines of the strip
 _LONGEST_NAME = 36  # the most cells of a name
-_ROOMY = 60  # cells: from this width on, there are words instead of signs
+_ROOMY = 60  # cells: from this width on, words replace symbols
 
 
 class NeedsYou(LineWidget):
     """The strip. It is hidden while no task needs the operator. `clock` gives epoch seconds."""
 
-    ages: var[tuple[object, ...]] = var((), init=False)  # all in the strip that depends on the time
+    ages: var[tuple[object, ...]] = var((), init=False)  # all words in the strip that depend on the time
 
     DEFAULT_CSS = """
     NeedsYou { display: none; }
@@ -40,7 +40,7 @@ class NeedsYou(LineWidget):
         self.cursor_id: str | None = None
 
     def set_filter(self, query: Query) -> None:
-        """Show only the tasks that the filter matches, and the number of the others."""
+        """Show the tasks that match the filter, and only the number of those that do not match."""
         self._filter = query
         self.fit_lines(self._spare)
 
@@ -76,7 +76,7 @@ class NeedsYou(LineWidget):
         self.shown = asking[: max(self.size.height, 1)]
         selected = self.cursor_id
         if selected in asking and selected not in self.shown:
-            # Show the selected task in the last line. But a time limit in the only line must stay in sight.
+            # Show the selected task in the last line, unless the only line has a time limit that must stay in sight.
             is_alone = len(self.shown) == 1
             self.shown[-1] = asking[0] if is_alone and _deadline(self._tree.tasks[asking[0]]) else selected
         tasks = [self._tree.tasks[one] for one in self.shown]
@@ -95,7 +95,7 @@ class NeedsYou(LineWidget):
             ask = "  " + align_left(clip_sentence(ask_line(task, task.ask or ""), room), room)
             line = [
                 *join_ends(label, [], indent),
-                # The mark of the tree, because not every terminal shows the colour.
+                # Use the cursor mark of the tree, because not every terminal shows the colour.
                 Part("▌" if is_selected else " ", palette.accent),
                 Part(face.glyph + " ", palette.states[face.color]),
                 Part(align_left(name, name_width), palette.strong),
@@ -122,12 +122,12 @@ class NeedsYou(LineWidget):
 
 
 def _deadline(task: Task) -> float | None:
-    """Return the time until which a task's request can be answered, or None if there is no limit."""
+    """Return the time until which a task's request can be answered. Return None if there is no time limit."""
     return task.request.until if task.request and task.request.is_answerable else None
 
 
 def _waiting_words(task: Task, now: float) -> str:
-    """Return how much time is left to answer, or if there is no time limit, for how long the task has asked."""
+    """Return how much time is left to answer. Without a time limit, return how long the task has waited."""
     if (until := _deadline(task)) is not None:
         return f"{short_span(max(until - now, 0.0))} left"
     return "" if task.since is None else short_span(now - task.since)

@@ -46,13 +46,16 @@ from agentwatch.view.words import (
 
 _INDENT = 2  # cells of indent for each level
 _TITLE = 10  # the fewest cells of a title at any depth, if the width allows
-_BAR = 6  # cells of the bar of done todos: narrow, so that it does not distract from what needs the operator
-_TITLE_SHARE = 0.4  # beside a long activity, the title keeps this share of the room for both
-_LEAST_WORDS = 5  # cells: with less room behind the title, there are no words
+_BAR = 6  # cells of the bar of done todos: narrow, so that tasks that need the operator stand out
+_TITLE_SHARE = 0.4  # beside long words on the activity, the title keeps this share of the room for both
+_LEAST_WORDS = 5  # cells: with less room behind the title, the activity is not shown
 
 
 class Columns(NamedTuple):
-    """The width of each column in cells, 0 if there is no room. Title and activity share the rest."""
+    """The width of the line and of its columns, in cells. A column without room has width 0.
+
+    Title and activity share the cells that the columns leave.
+    """
 
     width: int
     note: int
@@ -104,11 +107,11 @@ class TimedWords(NamedTuple):
 
 
 class RowState(NamedTuple):
-    """All that the line of a task depends on, apart from the task.
+    """Everything that the line of a task depends on, apart from the task itself.
 
     `mark` is the first cell: the cursor, or a mark for a marked or new task. `guide` is the level whose guide line is
-    highlighted, -1 for none. `shared` is the number of first characters that the title shares with its neighbours.
-    `chain` is an untrusted text before the title.
+    highlighted, -1 for none. `shared` tells how many first characters are equal in the titles of neighbours. `chain` is
+    untrusted text to show before the title.
     """
 
     row: Row
@@ -126,7 +129,7 @@ class RowState(NamedTuple):
 
 
 def highlighted_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
-    """Return the range of rows with a highlighted guide line, and the level of the line, for the selected row `at`."""
+    """Return the rows in which the guide line of the selected row `at` is highlighted, and the level of the line."""
     if not 0 <= at < len(rows) or (depth := rows[at].depth) <= 0:
         return range(0), -1
     outside = [place for place, row in enumerate(rows) if row.depth < depth]
@@ -135,7 +138,7 @@ def highlighted_guide(rows: Sequence[Row], at: int) -> tuple[range, int]:
 
 
 def count_shared_beginnings(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Counter[str]:
-    """Count for each task how many first characters its title shares with the title of a neighbouring sibling."""
+    """Count for each task how many first characters of its title are the same in a neighbouring sibling's title."""
     shared = Counter[str]()
     before: dict[object, Task] = {}
     for row in rows:
@@ -161,7 +164,7 @@ def heading_line(tally: Tally, now: float, state: RowState) -> Strip:
         words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
         parts += [Part("  "), Part(words, palette.needs_you)]
         room -= cell_len(words) + 2
-    # An open group of today needs no counts, because its rows are in sight.
+    # The groups NOW and TODAY need no counts while they are unfolded, because their rows are in sight.
     if state.row.folded or tally.group not in (Group.NOW, Group.TODAY):
         words = next((way for way in tally.titles(now) if cell_len(way) <= room), "")
         parts.append(Part(f"  {words}", palette.muted))
@@ -207,7 +210,7 @@ def _guide_parts(state: RowState) -> Parts:
 
 
 def _is_muted(task: Task) -> bool:
-    """Return whether a task is drawn muted: it is past, acknowledged or unreachable, or it is done and asks nothing."""
+    """Return whether a task is drawn muted, because it is old, acknowledged, unreachable, or done."""
     if task.past or task.acknowledged or task.lost_since is not None:
         return True
     has_ended = task.shown in (Shown.COMPLETED, Shown.CANCELED)
@@ -215,11 +218,11 @@ def _is_muted(task: Task) -> bool:
 
 
 def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spare: int) -> Parts:
-    """Return the title, the number of attempts, and words that begin in the middle of the line if they fit."""
+    """Return title, number of attempts, and words on the activity. The words begin in the middle if they fit there."""
     columns, palette = state.columns, state.palette
     indent = _INDENT * min(state.row.depth, columns.levels)
     room = columns.room - indent + spare
-    # The title of a chain comes before the task's own name.
+    # If tasks share a row, the title of the first task comes before this task's name.
     name = f"{clean_summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}" if task.attempt > 1 else ""
     words = _activity_words(task, state, tasks) or _reason_words(task, tasks)
@@ -227,16 +230,16 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     title_room = (
         max(int(room * _TITLE_SHARE), room - cell_len(words) - 2, _TITLE) if words and columns.has_activity else room
     )
-    # `shared` counts characters of the title, so it does not apply if the name begins with the chain.
+    # `shared` counts characters of the title, so it does not apply if another title comes first.
     title = _shorten_title(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
     nearest = used + 2 - (used + 1 == start)
-    # Add the program or the agent if there is room for all of it.
+    # Add the name of the program or agent if the whole name fits.
     program = clean_row(program_of(task.run.source), 12) if task.is_session and task.run else ""
     whole = _join_words(program, words) or ("" if columns.agent else _agent_words(task))
     if nearest + cell_len(whole) <= room:
         words = whole
-    # Words that are too long for the right half begin earlier, right behind the title.
+    # Words that are too long for the right half begin further left, at most up to the title.
     start = max(min(start, room - cell_len(words)), nearest)
     words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST_WORDS else ""
     style = palette.muted if _is_muted(task) else Style.null()
@@ -250,7 +253,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
 
 
 def _shorten_title(name: str, width: int, shared: int) -> str:
-    """Cut a title to `width` cells: first drop words at the beginning that neighbours have, too."""
+    """Cut a title to `width` cells. First drop the words with which neighbours also begin."""
     starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
     if starts and cell_len(name) > width:
         start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])
@@ -266,14 +269,14 @@ def _join_words(*words: str) -> str:
 
 
 def _activity_words(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
-    """Return words on a decision on its way, on the question, or on the activity of a task."""
+    """Return words on a task: on a decision that is on its way, or on its question, or on its activity."""
     if state.timed.decided and task.decision and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {state.timed.decided}"
     if task.ask and task.shown is Shown.BLOCKED:
         return ask_line(task, task.ask)
     if (request := task.request) is not None and not request.waits_for_operator:
-        # The words for such a request do not depend on the time, so any time will do.
+        # The words for an answered request do not depend on the time, so any time will do.
         return stage_words(request, request.asked_at)
     words = "" if task.last_doing is None else clean_row(doing_words(task.last_doing))
     last = words and f"last: {words}"
@@ -299,11 +302,11 @@ def _agent_words(task: Task) -> str:
     return clean_row(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
-# The column behind the title
+# The note behind the title
 
 
 def _note_parts(task: Task, state: RowState) -> Iterator[Part]:
-    """Yield the most important note for the operator, or if there is none, the progress of the task."""
+    """Yield the most important note for the operator. If there is no note, yield the progress of the task."""
     width, palette, below = state.columns.note, state.palette, task.below
     needs = palette.needs_you if task.lost_since is None else palette.muted
     if task.needs_operator:

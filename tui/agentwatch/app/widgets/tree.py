@@ -49,7 +49,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
     row_count: var[int] = var(0, init=False)  # the number of rows, in sight or not
     # The ids of the tasks marked for the review, in the order of marking.
     marked: var[tuple[str, ...]] = var(())
-    ages: var[tuple[object, ...]] = var((), init=False)  # all in the rows in sight that depends on the time
+    ages: var[tuple[object, ...]] = var((), init=False)  # all words in visible rows that depend on the time
     matches: var[int | None] = var[int | None](None)  # the number of rows that match the filter; None without a filter
 
     def __init__(self, tree: Tree, clock: Callable[[], float]):
@@ -62,19 +62,19 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self._found: Matches | None = None
         # Whether the history is open only because there is no other group.
         self._opens_history = False
-        self._groups: object = None  # the groups of which the rows were made
+        self._groups: object = None  # the groups from which the rows were made
         self._tree = tree
         self._clock = clock
         # The id of the row with the cursor, kept even while a filter matches nothing. `_row` is its index.
         self._row_id: RowId | None = None
         self._row = 0
-        self._first_row_id: RowId | None = None  # the id of the row that had the cursor first
-        # Whether the operator has moved the cursor or the first scan is over. Until then it stays on the first task.
+        self._first_row_id: RowId | None = None  # the id of the row on which the cursor was put at first
+        # False until the operator moves the cursor or the first scan ends. Until then, the cursor is on the first task.
         self._is_placed = False
         self._filter = Query()
         self._columns = Columns.for_width(80)
         self._width = 0
-        # The lines in sight. A line is used again as long as its task and its state do not change.
+        # The lines in sight by row. A line is used again unless its task or its `RowState` has changed.
         self._line_cache: dict[RowId, tuple[RowState, Strip]] = {}
         self._top = 0
         self._lines: list[Strip] = []
@@ -98,7 +98,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
     # Changes
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
-        """Show the changes of the tree. `settled` says whether the first scan is over, which may fold rows once."""
+        """Show the changes of the tree. `settled` tells whether the first scan is over. Rows may fold when it ends."""
         for task_id in changed:
             self._line_cache.pop(task_id, None)
         self.order.apply(changed, self._clock())
@@ -146,7 +146,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
             self._place_cursor(self.places.get(task_id, self._row), jumps=True)
 
     def set_filter(self, query: Query) -> None:
-        """Show only the tasks that a filter matches, with the tasks above. With an empty filter, show everything."""
+        """Show only the tasks that match a filter, and the tasks above them. With an empty filter, show everything."""
         self._filter, self._is_placed = query, True
         self._apply_filter(jumps=True)
 
@@ -155,8 +155,8 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self.marked = tuple(one for one in self.marked if one != task_id)
 
     def _fold_finished(self) -> None:
-        """Fold finished tasks once the first scan is over, and then the group of earlier runs, if not all rows fit. If
-        the history is the only group, open it."""
+        """At the end of the first scan, fold until all rows fit: first finished tasks, then the group of earlier runs.
+        If the history is the only group, open it."""
         self.order.is_settled = True
         is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
         if sum(map(bool, self.order.groups.values())) == 1:
@@ -174,7 +174,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
                 self._rebuild_rows()
 
     def _fold_history(self) -> None:
-        """If the history was opened because there was no other group, fold it once there is another."""
+        """Fold the history again, if it was opened as the only group and now there is another group."""
         groups = self.order.groups
         if not self._opens_history or not any(groups[one] for one in (Group.NOW, Group.TODAY, Group.EARLIER)):
             return
@@ -189,12 +189,12 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
     # The cursor
 
     def _place_cursor_first(self) -> None:
-        """Put the cursor on the first task, and record that nobody has moved it."""
+        """Put the cursor on the first task, and remember the row of this task."""
         self._place_cursor(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
         self._first_row_id = self._row_id
 
     def _place_cursor(self, row: int, *, jumps: bool = False) -> None:
-        """Put the cursor on a row, or on the nearest row. `jumps` scrolls a row out of sight into the middle."""
+        """Put the cursor on a row, at most on the last. Scroll the row into sight, or with `jumps` into the middle."""
         self._set_cursor(row)
         height, row, top = self.size.height, self._row, self.scroll_offset.y
         if height and not top <= row < top + height:
@@ -235,7 +235,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
             self._hold_selected_run()
 
     def _scroll_to_offset(self, offset: int) -> None:
-        """Scroll so that this row is in the first line, but never beyond the last row."""
+        """Scroll so that the row `offset` is in the first line, but never beyond the last row."""
         height, lines = self.size.height, self.row_count
         offset = max(min(offset, lines - height), 0)
         if (lines > height) != (self.virtual_size.height > height):
@@ -318,7 +318,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
     @on(events.Focus)
     @on(events.Blur)
     def _draw_focus(self) -> None:
-        # Textual's own handlers run after this one and set `has_focus`.
+        # Textual's own handlers run after this handler and set `has_focus`.
         self.call_next(self.redraw)
 
     # Keys and the mouse
@@ -397,7 +397,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
             self.marked = (*self.marked, self.cursor_id)
 
     def _move_cursor(self, row: int) -> None:
-        """Move the cursor as the operator wants. This ends following the changes."""
+        """Move the cursor because the operator wants it, and stop following the changes."""
         self._is_placed = True
         self.follows = False
         self._place_cursor(row)
@@ -413,14 +413,14 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
     # Following, and the filter
 
     def _select_latest(self, changed: Collection[str]) -> None:
-        """Select the task that changed last, among the changed tasks that match the filter."""
+        """Select the latest of the changed tasks that match the filter."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
         matches = (task for task in tasks if self._filter.matches(task, self._clock()))
         if (latest := max(matches, key=lambda task: (task.updated_at, task.first_seq), default=None)) is not None:
             self.select(latest.task_id)
 
     def _apply_filter(self, *, jumps: bool = False) -> None:
-        """Show the matches of the filter. With `jumps`, put the cursor on a match."""
+        """Show the tasks that match the filter. With `jumps`, put the cursor on one of these tasks."""
         found = find_matches(self._tree, self._filter, self._clock()) if self._filter else None
         if found and self._found is None:
             self.folds, self._folds_of_all = frozenset(), self.folds

@@ -1,21 +1,21 @@
-"""Claude Code: its name, and the calls of its hooks as typed values. `claude_code_reader` reads its sessions."""
+"""Claude Code: its name, and the calls of its hooks. The module `claude_code_reader` reads its sessions."""
 
 import json
 from typing import NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, as_object, nested, objects, text
 
-NAME = "claude-code"  # the name of the program in its runs
+NAME = "claude-code"  # the name of the source
 
 
 _MAX_BYTES = 16 * 1024 * 1024
-ASKS = "PermissionRequest"  # the event of a call that a person is asked about
+ASKS = "PermissionRequest"  # the event of a hook when a tool needs a human's permission
 
 
 class HookCall(NamedTuple):
-    """One call of a hook. A missing field is None, and every text is untrusted. `agent_id` is None for the session's
-    own agent. `last_message` is complete, while the transcript may still lack its last lines. If `stop_hook_active`, a
-    stop was already blocked. `given` and `answered` are a tool's arguments and result."""
+    """One call of a hook. A missing text is None, and all texts are untrusted. `agent_id` is None for the session's own
+    agent. `last_message` is always complete, but the transcript may still lack its last lines. `stop_hook_active` tells
+    whether a hook has already blocked a stop. `given` has the arguments of a tool, and `answered` its result."""
 
     event: str
     session_id: str
@@ -33,7 +33,7 @@ class HookCall(NamedTuple):
 
 
 def read_hook_call(payload: bytes | str) -> HookCall | None:
-    """Return the call in a hook's payload, or None if the payload is malformed. Never raise, and read no file."""
+    """Parse the JSON that Claude Code gives to a hook. Return None if it is malformed."""
     if len(payload) > _MAX_BYTES:
         return None
     try:
@@ -44,7 +44,7 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     if event is None or session_id is None:
         return None
     if event == ASKS and (text(fields, "tool_name") is None or not isinstance(fields.get("tool_input"), dict)):
-        # The request does not say what it asks for.
+        # A request for a permission without a tool cannot be answered.
         return None
     return HookCall(
         event=event,

@@ -1,6 +1,6 @@
-"""The reader of Claude Code: where its files are, and how runs are made of them.
+"""The reader of Claude Code.
 
-The program records that it waits, but not which agent asks. If nobody knows, the session counts as asking."""
+The program records that it waits for a human, but not which agent waits. If this is unclear, the session waits."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import OPEN, SESSION, UNREAD, Account, AgentLink, RunStatus
 from agentwatch.sources.sessions.store import AgentsReader, Session
 
-_SLACK = 2.0  # seconds from a call to the question about it; more if hooks or a classifier judge the call first
+_SLACK = 2.0  # the usual time from a call to the question about it, in seconds; hooks may delay the question
 _WAITS = {
     "permission prompt": "a permission",
     "worker request": "a permission",
@@ -29,7 +29,7 @@ class ClaudeCodeReader(AgentsReader):
     name = NAME
     entries = staticmethod(entries)
     fold = Transcript
-    # Older versions put agents' files among those of sessions. The two excluded kinds work for the program itself.
+    # Older versions put agents' files beside sessions' files. Agents of two kinds work for the program: leave them out.
     files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)\.(?:jsonl|meta\.json)"
@@ -42,12 +42,12 @@ class ClaudeCodeReader(AgentsReader):
         self.processes = Processes(home / "sessions", read_wait)
 
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status by the agent's own transcript, or else by reports to its parents."""
+        """Return the status from the agent's own transcript. If this has no end, use the reports to the parent."""
         reports = link.reports
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:
-            # An unreadable answer may tell of a failure, so the agent does not count as ended.
+            # The answer is unreadable, and may report a failure. Without a copy in a report, do not count it as an end.
             copies = [one for one in reports if one.said]
             return copies[-1]._replace(ended_at=account.ended_at) if copies else RunStatus(RunState.SUBMITTED, UNREAD)
         if not reports:
@@ -56,8 +56,8 @@ class ClaudeCodeReader(AgentsReader):
         return reports[-1]._replace(said=last or reports[-1].said)
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """Note which agent waits for a human, or the session if nobody can tell. A call made long before the wait began
-        counts as running, unless there is no other call."""
+        """Set `waiting` in the run of the agent that waits for a human. If several agents may wait, use the session's
+        run. A call from long before the wait is probably running. It is used only if there is no later call."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
@@ -69,22 +69,22 @@ class ClaudeCodeReader(AgentsReader):
         chosen = {one: own for one, own in late.items() if own} or uses
         if len(chosen) == 1:
             ((key, (first, *others)),) = chosen.items()
-            # Calls of one message are asked about in order, but the first of them may be running already.
+            # Claude Code asks about the calls of a message in order, but it may already ask about the second call.
             what = f"{wait.what}{', it seems' if others else ''}: {describe_use(first)}"
             what = describe_use(first) if first.tool in QUESTIONS else what
         elif chosen:
             what = f"{wait.what}; which of its agents asks is not known"
         if key in runs:
-            # A session waits for an answer to its agents' question even after its own turn.
+            # If an agent needs an answer, its session is working, even if the session's own turn has ended.
             runs[key] = replace(
                 runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
             )
 
 
 def read_wait(process: Fields) -> Wait | None:
-    """Return the wait in `sessions/<pid>.json`, or None if the program waits for nothing."""
+    """Return the wait in the fields of `sessions/<pid>.json`, or None if the program does not wait for a human."""
     what = string(process, "waitingFor")
-    # Somebody at the terminal has opened a dialog, for which no agent waits.
+    # A human has opened a dialog at the terminal. No agent waits for this dialog.
     if process.get("status") != "waiting" or what == "dialog open":
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000

@@ -1,4 +1,4 @@
-"""One transcript of Claude Code: the entries of a record, and the account of an agent from all records."""
+"""One transcript of Claude Code. A record is the JSON object in one line. An agent's account is made of all records."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,29 +23,29 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep, describe_question
 
 DELEGATING = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
-NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages that say nothing
+NOTHING = ("", "(no content)", "(Subagent completed but returned no output.)")  # texts that count as no answer
 
-QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # tools that ask a question; any other tool may need a permission
+QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # tools that ask a human a question; other tools may need a permission
 _SPAWNING = DELEGATING | {"Skill", "Workflow"}  # `Skill` and `Workflow` start an agent only sometimes
 _CHECKLIST = ("TaskCreate", "TaskUpdate")
 _CREATED = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS = ("end_turn", "stop_sequence")  # after `max_tokens` and `pause_turn`, the program goes on by itself
-_KNOWN = ("thinking", "tool_use", "tool_result")  # a known type ends with one of these, such as `redacted_thinking`
+_ENDS = ("end_turn", "stop_sequence")  # stop reasons that end a turn; after others, such as `pause_turn`, it goes on
+_KNOWN = ("thinking", "tool_use", "tool_result")  # endings of known types of blocks, such as `redacted_thinking`
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _COUNTED = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best record first
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best title first
 _FEEDBACK = "Stop hook feedback"
 _COMMANDS = ("<command-", "<bash-input>")
 _LOCAL = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED = ("", "config")  # sources of calls that ran because nothing forbade them
-_REJECTED = "user-rejected"  # a kind of denial that comes from a person, if the record names no source
+_UNASKED = ("", "config")  # sources of decisions about which nobody was asked
+_REJECTED = "user-rejected"  # the kind of denial if a human refused a call and the record has no source
 
 INTERRUPTED = "[Request interrupted by user"
 _BY_HUMAN = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _ERROR_TAG = re.compile("</?tool_use_error>")
-_REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # errors of calls that nobody allowed
-_FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # beginnings of lines by the program
+_REFUSED = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # beginnings of the errors of refused calls
+_FRAMES = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines that the program adds to a result
 _REMINDER = "<system-reminder>"
 _ASIDE = ("<local-command-", "<bash-")
 _LOCAL_TAG = re.compile(r"</?(?:local-command|bash)-\w+>")
@@ -53,8 +53,8 @@ _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
-)  # the program's words for a command that goes on in the background; they may follow the output
-_EDGE = 2_000  # characters at both ends of a result that are searched for these words
+)  # the program's text for a command that goes on in the background; it may be before or after the output
+_EDGE = 2_000  # characters at both ends of a result that are searched for this text
 _NOT_OVER = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS = ("error", "warning")
@@ -67,21 +67,21 @@ _LIMIT = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\
 
 
 class Transcript(Account):
-    """The account of the agent of one file."""
+    """The account (state) of the agent that wrote one transcript."""
 
     question_tools = QUESTIONS
 
     _message_id: str | None = None
     _usage = 0
-    _text: Answer | None = None  # of the last message
-    _command: tuple[str, float] | None = None  # a typed command and its time, until the program or the model answers it
+    _text: Answer | None = None  # the text of the last message
+    _command: tuple[str, float] | None = None  # a typed command and its time, as long as it has no answer
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         super().__init__(keep, places, is_agent=is_agent)
         self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()
-        self._uses_tools = self._is_strange = False  # of the last message
-        self._items: dict[str, tuple[str, str]] = {}  # by number, or until the number is known by the id of the call
+        self._uses_tools = self._is_strange = False  # whether the last message calls tools, or has unknown blocks
+        self._items: dict[str, tuple[str, str]] = {}  # checklist items by number, or by call if the number is unknown
 
     @property
     def title(self) -> str | None:  # type: ignore[override]
@@ -89,22 +89,22 @@ class Transcript(Account):
 
     @property
     def open_uses(self) -> list[Entry]:
-        """The open calls of the last message, except those that hand out work."""
+        """The open calls of the last message, without calls that start an agent."""
         return [entry for entry in self.open.values() if entry.tool not in DELEGATING]
 
     def add(self, fields: Record) -> None:
         written, kind, uuid = time_at(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
-        # The value is `sdk-cli` for `claude -p`, and similar for programs that embed Claude Code.
+        # `entrypoint` is `sdk-cli` for `claude -p`, and another `sdk-…` for programs that embed Claude Code.
         if (started_as := text(fields, "entrypoint")) is not None:
             self.one_shot = started_as.startswith("sdk")
         match kind:
             case "user" | "assistant" if uuid is None:
-                # The program always writes a uuid. A forged record without a uuid must not end or restart anything.
+                # The program always writes a uuid. Without a uuid, a record may be forged, so it changes nothing.
                 self.not_understood += 1
             case "user" | "assistant":
-                # Some records are written twice when a session is resumed. Older versions put agents' records there,
-                # too.
+                # When a session is resumed, some records are written twice. In older versions, a session's file also
+                # has the records of its agents.
                 if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
@@ -123,11 +123,11 @@ class Transcript(Account):
                 if written is not None:
                     self.touch(written)
             case _ if uuid is not None and nested(fields, "message").get("role") in ("user", "assistant"):
-                # The record is of an unknown kind, but has a message.
+                # A record with a message, but of an unknown type.
                 self.not_understood += 1
 
     def last_text(self) -> Message | None:
-        """Return the text of the last message, or None if the text only introduces a call."""
+        """Return the text of the last message, or None if the message has no text or calls a tool."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _add_user_record(self, fields: Fields, at: float) -> None:
@@ -139,17 +139,17 @@ class Transcript(Account):
             if call is not None:
                 self._add_permit(call, fields, block, result, at)
         said = "\n".join(texts_of(content))
-        # The words of another agent, or of a stop hook, are marked like the program's own asides.
+        # `isMeta` marks remarks of the program. It also marks the prompts that other agents and stop hooks write.
         is_aside = fields.get("isMeta") is True and not said.startswith(_FEEDBACK) and not nested(fields, "origin")
         if said.startswith(INTERRUPTED):
-            # An answer that was complete before the interruption remains an answer.
+            # If the answer was complete before the interruption, the turn stays ended.
             if self.state is not RunState.ENDED:
                 self.end(RunState.CANCELED, at, first_line(said))
         elif said.startswith(_LOCAL):
-            # The program itself answers the typed command.
+            # The program itself has answered the typed command, so the command is no prompt.
             self._command = None
         elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
-            # The program rejects the last answer, which was cut off, and asks for another in the same round.
+            # The last answer was cut off. The program asks for another answer in the same round.
             self._text = None
             if self.state is RunState.ENDED:
                 self.resume(at)
@@ -166,7 +166,7 @@ class Transcript(Account):
         asker = asker if told is None else StartedBy.PROGRAM
         is_open = bool(self.open)
         self.forget_activity()
-        # In a human's own session, later words begin no attempt.
+        # In a session that a human began, only the first prompt is kept.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         is_later = self.prompt is not None and self.state is RunState.WORKING
         is_resumed = is_later and not self.is_agent and asker is StartedBy.PARENT
@@ -177,12 +177,12 @@ class Transcript(Account):
         self._begin_turn(at, prompt, asker, is_resumed=is_resumed)
 
     def _add_model_record(self, fields: Fields, at: float) -> None:
-        """Take in a record of the model, usually one block of a message."""
+        """Update the state by a record of the model. It usually has one block of a message."""
         message, parts = nested(fields, "message"), answer_entries(fields, at)
         said = "\n".join([entry.text for entry in parts if entry.kind is EntryKind.WORDS])
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        # A text block without a text counts as a block of an unknown kind.
+        # A block is strange if its type is unknown, or if its type is `text` but it has no text.
         is_strange, kinds = False, set[str]()
         for block in map(as_object, blocks):
             kinds.add(kind := str(block.get("type")))
@@ -200,7 +200,7 @@ class Transcript(Account):
         self._is_strange |= is_strange
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
-        # Tokens from the cache are not counted again.
+        # All records of a message repeat its usage, so it is counted once. Tokens from the cache are left out.
         tokens = max(sum_of(nested(message, "usage"), *_COUNTED), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
@@ -239,7 +239,7 @@ class Transcript(Account):
             said = "\n".join(blocks)
             call.child = text(result, "agentId")
             if call.child is None and blocks:
-                # The program's own line is never indented.
+                # Only lines without an indent are the program's own, so an agent's text cannot forge the id.
                 call.child = next(reversed(_TRAILER.findall(blocks[-1])), None)
             if block.get("is_error") is True:
                 words = first_line(_ERROR_TAG.sub("", said)) or "failed"
@@ -253,7 +253,7 @@ class Transcript(Account):
         return self.open.pop(name, None)
 
     def _end_turn(self, at: float) -> None:
-        """End the turn, unless the last message calls a tool. Older versions record an end beside such a message."""
+        # Older versions also write the end of a turn if the last message calls a tool. This end is ignored.
         if self._uses_tools or self._message_id is None:
             return
         if self.state is RunState.WORKING:
@@ -293,7 +293,7 @@ class Transcript(Account):
         self.set_todos(make_todos(self._items.values()) or None, at)
 
     def _add_permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
-        """Record who allowed or refused a call, if the program writes this beside the result."""
+        """Record who allowed or refused a call, if the record of the call's result says this."""
         decision, denial = nested(record, "permissionDecision"), text(record, "toolDenialKind")
         source = string(decision, "source")
         if denial is None and source in _UNASKED:
@@ -309,7 +309,7 @@ class Transcript(Account):
 
 
 def describe_use(use: Entry) -> str:
-    """Return the text of a question, or another call in a few words."""
+    """Describe a call in one line: the text of a question, or else the tool and its main argument."""
     return (
         describe_question(use) if use.tool in QUESTIONS else f"{use.tool} {main_argument(use.tool, use.given)}".strip()
     )
@@ -326,7 +326,7 @@ def _format_input(value: object) -> tuple[str, str]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """Yield the entries of a record, in order. `at` (epoch seconds) is for a record without a time."""
+    """Yield the entries of a record, in order. If the record has no time, use `at` (epoch seconds)."""
     at = time_at(record) or at
     match record.get("type"):
         case "assistant":
@@ -371,15 +371,15 @@ def _user_entries(record: Fields, at: float) -> Iterator[Entry]:
 
 
 def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
-    """Return how a command ended, if this is its result. An exit code other than 0 stands before the output."""
+    """Return the end of a command, from its result. The text of a failed command begins with the exit code."""
     if failed:
         told = _EXIT.match(words)
         output = words[told.end() :] if told else words
         return CommandEnd(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
-    # For some tools, such as grep, an exit code other than 0 is no failure, and is reported in words. The pattern is
-    # slow, so it is tried only on a text with one of its words.
+    # The exit code of a command is unknown if it was interrupted, or goes on in the background. For some commands, such
+    # as grep, it is described in words. `_MOVED` is slow, so it is tried only on texts with one of its words.
     ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
     is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
@@ -387,13 +387,13 @@ def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
 
 
 def _result_text(blocks: list[str], result: Fields) -> str:
-    """Return the result of a tool. For an agent, return the agent's words without the program's frame."""
+    """Return the text of a tool's result. If the result is an agent's report, leave out the lines of the program."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
     return (split_report(blocks, result)[0] if is_framed else None) or "\n".join(blocks)
 
 
 def _prompt_entry(record: Fields, words: str, at: float) -> Entry:
-    """Return the entry of a prompt, or a note if the program wrote the words itself."""
+    """Return the entry for a text: a prompt, or a note if the program itself wrote the text."""
     if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (notice := read_notification(words)) is not None:
@@ -405,16 +405,16 @@ def _prompt_entry(record: Fields, words: str, at: float) -> Entry:
 
 
 def blocks_of(content: object) -> list[Fields]:
-    """Return the blocks in the content of a message or a tool result. The content may be one string."""
+    """Return the blocks in the content of a message or a tool result. A string becomes one block of text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
-    """Return the agent's report in a tool result, and the program's note if it cut the agent off. Without them, the
-    report is None and the note "". `blocks` are the texts of the result. `result` is its structured form, which parents
-    of nested agents do not have."""
+    """Split the result of a call that started an agent. Return the agent's report, or None if there is none, and the
+    program's note that it stopped the agent, or "". `blocks` are the texts of the result. `result` is its structured
+    form, and may be empty."""
     if isinstance(result.get("content"), list):
         parts, head = texts_of(result.get("content")), int_at(result, "harnessNoteCount") or 0
         behind = len(parts) - (int_at(result, "harnessTailCount") or 0)
@@ -428,7 +428,7 @@ def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
 
 
 def typed_prompt(prompt: str) -> str:
-    """Return a human's typed prompt in one line. A slash command's tags become its name and arguments."""
+    """Return a human's prompt in one line. A slash command, which is stored as tags, becomes `name arguments`."""
     if prompt.startswith("<command-"):
         parts = dict(_COMMAND.findall(prompt))
         return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
@@ -445,6 +445,6 @@ def _without_frame(text: str) -> str:
 
 
 def texts_of(content: object) -> list[str]:
-    """Return the texts of the blocks in a content."""
+    """Return the texts of the text blocks in the content of a message or a tool result."""
     said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

@@ -1,4 +1,4 @@
-"""Chooses the files of a workspace by their names, and reads each without blocking or leaving the workspace."""
+"""Finds the files of a workspace that may be handoffs or returns, and reads them safely: links are not followed."""
 
 import errno
 import hashlib
@@ -16,12 +16,12 @@ from agentwatch.contracts.rules import read_rules
 from agentwatch.contracts.shapes import Finding
 from agentwatch.disk import DISK, OPEN_DIRECTORY, Directory, Disk, Fingerprint, NotRegularError, fingerprint
 
-# Handoffs and returns are a few KiB; a larger file was not written for an orchestrator.
+# Handoffs and returns have a few KiB. A larger file is neither a handoff nor a return.
 MAX_BYTES = 1024 * 1024
 
 # Names of directories that are never entered: version stores, installed packages, environments, caches. `.agentwatch`
-# is one of them, so that a decision is never read as a handoff. Common directories (`build`, `out`), other dot
-# directories and ignored directories are entered, because agents write there.
+# is never entered, so that a decision is never read as a handoff. All other directories are entered, because agents may
+# write in them: `build`, `out`, dot directories, and directories that git ignores.
 _PRUNED = """.git .hg .jj .svn node_modules site-packages .pnpm-store .yarn .venv venv .tox .nox .direnv .lake
 __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .gradle .terraform .agentwatch"""
 DEFAULT_PRUNED = frozenset(_PRUNED.split())
@@ -37,57 +37,57 @@ _ESCAPED = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
 
 
 def is_candidate(name: str) -> bool:
-    """Tell by a file's name or path whether the file is worth reading."""
+    """Tell whether a file's name or path ends like a JSON or Markdown file. Only these files are read."""
     return name.lower().endswith(_SUFFIXES)
 
 
 def is_named_like_document(path: str) -> bool:
-    """Tell whether a file is named like a handoff, return, report or todo list. If such a file is unreadable, the
-    operator is told."""
+    """Tell whether a file is named like a handoff, return, report or todo list. If a file with such a name is
+    unreadable, the operator is told."""
     is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
 def make_prune_test(names: frozenset[str] | None) -> Callable[[str], bool]:
-    """Return a function that tells whether a directory's name is in `names`, or matches a pattern in `names`. A pattern
-    contains `*`, `?` or `[`. If `names` is None, the default names are used."""
+    """Return a function that tells by a directory's name whether to leave the directory out. The name is then in
+    `names`, or matches a pattern in `names`. A pattern contains `*`, `?` or `[`. None stands for the default names."""
     names = DEFAULT_PRUNED if names is None else names
     patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def event_path(name: str) -> str:
-    r"""Return the path that events use for a file name of the operating system.
+    r"""Return the form of a path that events use. `name` is the path as the operating system gives it.
 
-    The path is nearly always the name itself. A byte that is not UTF-8 is written like `\xff`, because it can be
-    neither hashed nor encoded. A backslash is written as `\\`, so that no two names become one path."""
+    The result is nearly always equal to `name`. A byte that is not UTF-8 becomes text such as `\xff`, because Python
+    cannot encode the byte. A backslash becomes `\\`, so that two different names never become the same path."""
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
 def system_name(path: str) -> str:
-    """Return the operating system's file name for the path of an event: the reverse of `event_path`."""
+    """Return the operating system's path for an event's path. This is the reverse of `event_path`."""
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
 def join(directory: str, name: str) -> str:
-    """Return the path of a name in a directory. Both paths are relative to the root."""
+    """Return the path of a file in a directory. The directory and the result are relative to the root."""
     return f"{directory}/{name}" if directory else name
 
 
 def absolute_path(root: str, path: str) -> str:
     """Return the absolute path for a path relative to the root; "" is the root itself. The result has no final slash:
-    with a slash, the system would follow a link that has replaced the directory."""
+    with a slash, the system would follow a symbolic link at the path."""
     return f"{root.rstrip('/')}/{path}" if path else root
 
 
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_other_worktree: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
-    """Yield each directory of a workspace from `below` on, with its content, parents first.
+    """Yield (path, content) for the directory `below` and for each directory in it. Parents come first.
 
-    The path is relative to `root`. The content is two lists: the names of directories to enter, and of files worth
-    reading. If the directory cannot be listed, the content is the error: NotADirectoryError for a symbolic link. A
-    directory below the root that has a `.git` file counts as empty if `is_other_worktree` is true for it."""
+    Paths are relative to `root`. The content is two lists: the names of directories to enter, and of files to read. If
+    a directory cannot be listed, the content is the error. The error for a symbolic link is NotADirectoryError. If
+    `is_other_worktree` tells that a directory is another work tree of the repository, its two lists are empty."""
     pending = [below]
     while pending:
         path = pending.pop()
@@ -130,8 +130,8 @@ _KINDS = {
 
 
 class FileRefusedError(Exception):
-    """A rule forbids to read a file. `message` gives the fault and the remedy, and `reason` the fault alone. `facts`
-    fill in the message. If `lasting`, only a change of the file's attributes can help."""
+    """A file that may not or cannot be read. `message` gives the fault and the remedy, `reason` only the fault. `facts`
+    are values for the message. If `lasting`, a second try fails until the file or its attributes change."""
 
     def __init__(self, rule: str, *, lasting: bool = True, **facts: object):
         self.rule, self.lasting = rule, lasting
@@ -145,12 +145,12 @@ class FileRefusedError(Exception):
 
 
 class BehindLinkError(FileRefusedError):
-    """A directory on the path is a symbolic link, so the file is in another place."""
+    """A directory on the file's path is a symbolic link, so the path leads to another place."""
 
 
 class FileText(NamedTuple):
-    """A file as it was read. `digest` is the sha256 of its bytes, in hex. `text` is decoded as UTF-8, without a BOM. If
-    some bytes were not UTF-8, they became U+FFFD, and `findings` has SRC006."""
+    """The content of a file. `digest` is the sha256 of its bytes, in hex. `text` is decoded as UTF-8, without a BOM.
+    Bytes that are not UTF-8 become U+FFFD. `findings` then has a finding of the rule SRC006."""
 
     text: str
     digest: str
@@ -160,7 +160,7 @@ class FileText(NamedTuple):
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk: Disk = DISK) -> FileText:
     """Read the file at the path `relative` below `root`. Neither path may contain a symbolic link. Raise
-    FileRefusedError if the file must not or cannot be read, and FileNotFoundError if there is no file."""
+    FileNotFoundError if there is no file. Raise FileRefusedError if the file may not or cannot be read."""
     *directories, name = relative.split("/")
     if "\0" in relative or not {*directories, name}.isdisjoint({"", ".", ".."}):
         raise FileRefusedError(OUTSIDE)
@@ -179,14 +179,14 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES, disk:
 
 
 def _open_directory(root: Path | str, directories: list[str], disk: Disk) -> Directory:
-    """Open the directory that holds the file. No part of the path may be a link."""
+    """Open the directory `root/directories[0]/directories[1]/…`. Raise BehindLinkError if a part is a symbolic link."""
     directory = Directory(disk.open(root, OPEN_DIRECTORY | os.O_NOFOLLOW), disk)
     for name in directories:
         with directory as parent:
             try:
                 directory = parent.open_child(name)
             except OSError as error:
-                # Systems differ in their error for a link: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
+                # Operating systems report a link with different errors: ELOOP, EMLINK or ENOTDIR.
                 if error.errno != errno.ENOENT and stat.S_ISLNK(parent.status(name).st_mode):
                     raise BehindLinkError(OUTSIDE) from None
                 raise
@@ -194,7 +194,7 @@ def _open_directory(root: Path | str, directories: list[str], disk: Disk) -> Dir
 
 
 def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str, relative: str) -> FileText | None:
-    """Try to read a file. Return None if the file changed meanwhile."""
+    """Read a file. Return None if the file changed during the read."""
     try:
         data, before, after = directory.read_with_status(name, max_bytes)
     except NotRegularError as error:
@@ -202,7 +202,7 @@ def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str
         if error.errno == errno.EFBIG:
             raise FileRefusedError(TOO_LARGE, size=max(status.st_size, max_bytes + 1), limit=max_bytes) from None
         if stat.S_ISLNK(status.st_mode):
-            # Resolving a link looks at names only, and does not open its target.
+            # `realpath` resolves the link without opening its target.
             base = os.path.realpath(root)
             target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  file names may not be valid UTF-8
             is_inside = os.path.commonpath([base, target]) == base
@@ -224,5 +224,5 @@ def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str
 
 
 def kind_in_words(mode: int) -> str:
-    """Return in words the kind of something that is not a regular file."""
+    """Return the kind of something that is not a regular file in words, such as "a directory"."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

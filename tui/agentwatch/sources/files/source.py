@@ -1,4 +1,4 @@
-"""The source of a workspace's handoffs and returns, whose files are read once or watched."""
+"""The source of a workspace's handoffs and returns. It reads their files once, or watches the files for changes."""
 
 import errno
 import math
@@ -44,22 +44,23 @@ from agentwatch.sources.files.watcher import Changes, Watcher
 from agentwatch.sources.worktrees import is_other_worktree
 from agentwatch.text import describe_error
 
-Reader = Callable[[str, str], Document | None]  # takes a file's text and path, returns the document
-# Takes a file's name and the time of its writing. Returns when its content was first committed, or None.
+Reader = Callable[[str, str], Document | None]  # takes a file's text and path, returns the document in the file
+# Takes a file's path and its mtime. Returns the time of the first commit with the file's content, or None.
 Committed = Callable[[str, float], float | None]
 
-# The kernel stamps times in steps of up to 10 ms: a change right after reading may leave every stamp as it was.
+# The kernel's file times move in steps of up to 10 ms. So a change right after a read may keep the same file times.
 _TICK_NS = 20_000_000
-_FIRST = 1_577_836_800.0  # the beginning of 2020: before that no agent handed work to another
-_LATE_SECONDS = 60.0  # while watching, a file's time that is older than this is not believed
+_FIRST = 1_577_836_800.0  # the beginning of 2020: no agent wrote a return before this time
+_LATE_SECONDS = 60.0  # if a file is new while watching, but its mtime is older than this, the mtime is not used
 
 
 @dataclass(slots=True)
 class KnownFile:
-    """The state of one file. Without a `fingerprint`, the file is read again each time.
+    """The state of one file. If `fingerprint` is None, the file is read again at the next check.
 
-    `digest` is of the content last read. `at` is since when the file has this content, in epoch seconds. `shown` is the
-    last event: the content's digest, or why it could not be read. If `incomplete`, the content broke off."""
+    `digest` is the digest of the content that was last read. The file has this content since `at` (epoch seconds).
+    `shown` stands for the file's last event: the content's digest, or the finding for an unreadable file. If
+    `incomplete`, the content ended in the middle of a document."""
 
     digest: str | None = None
     shown: str | Finding | None = None
@@ -69,11 +70,11 @@ class KnownFile:
 
 
 class HistorySnapshot(NamedTuple):
-    """The stored history at one moment. `files` are by path; a file without `shown` was gone. `watched_at` is when the
-    files were last looked at, in epoch seconds.
+    """The state that agentwatch's last run stored. `files` are by path; a file that was gone has no `shown`. The last
+    run watched the files until `watched_at` (epoch seconds).
 
-    If the history is of one task only, `limited_to` has directories and a time. A file outside them is read only if it
-    has changed since that time."""
+    If the state is of one task only, `limited_to` has the task's directories and a time. A file in another directory is
+    read only if it has changed since this time."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -82,14 +83,14 @@ class HistorySnapshot(NamedTuple):
 
 
 class ParsedDocuments:
-    """Parses documents, and remembers the last `most` of them: the tree and the evidence share one parse of each."""
+    """Parses documents and keeps the last `most` results. So the tree and the evidence need not parse a text twice."""
 
     def __init__(self, most: int):
         self._most, self._lock = most, Lock()
         self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
     def open(self, text: str, name: str) -> OpenDocument | None:
-        """Parse a text as `read_document` does, or return its remembered parse."""
+        """Return the document in a text. If the same text was parsed before under this name, do not parse it again."""
         from agentwatch.contracts.reading import read_document
 
         with self._lock:
@@ -103,37 +104,37 @@ class ParsedDocuments:
 
 
 class WorkspaceFiles:
-    """The files of one workspace by name. Any thread may call `content`; all else belongs to one thread."""
+    """Reads the files of one workspace and makes events. Any thread may call `content`, one thread all the rest."""
 
-    settle_seconds = 2.0  # a half-written file is shown as broken after so long without a change
-    # Texts are kept up to this size, until the history has recorded them. Other texts are read from their files again.
+    settle_seconds = 2.0  # a half-written file is shown as broken if it does not change for so long
+    # The latest texts are kept in memory up to this total size. Older texts are read from their files again.
     most_text_bytes = 1024 * 1024
     disk = DISK
 
     _recalled = HistorySnapshot()
-    watched_until: float | None = None  # the end of the last run's watch; None without such a run
-    is_watching = False  # all files were read once, so that each change is now seen as it happens
+    watched_until: float | None = None  # the time until which agentwatch's last run watched; None without a last run
+    is_watching = False  # whether all files were read once, so that each later change is seen at once
     _text_bytes = 0
 
     def __init__(self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None):
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
-        self._places: dict[str, tuple[str, float]] = {}  # by digest: the file with the content, and since when
-        # By file: its last digest, since when, and until when the file was certainly not written again.
+        self._places: dict[str, tuple[str, float]] = {}  # by digest: the file with this content, and since when
+        # By file: the last digest, since when the file has it, and a time until which the file was not written again.
         self._last: dict[str, tuple[str, float, float]] = {}
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}
         self.files: dict[str, KnownFile] = {}
-        # Half-written files: the content is shown if it stays the same until this time, on the monotonic clock.
+        # By half-written file: if the content is still the same at this time (monotonic clock), it is shown.
         self.withheld: dict[str, float] = {}
-        # The reasons why files could not be read that agentwatch needs.
+        # By file or directory that agentwatch should be able to read: the reason why it cannot.
         self.unread: dict[str, str] = {}
 
     def remember(self, recalled: HistorySnapshot) -> None:
-        """Take over the state of the files from the last run, before any file is read. If that run knew no file, it may
-        have ended during its first look."""
+        """Take over the files' state that agentwatch's last run stored. This is called before any file is read."""
         self._recalled = recalled
+        # A run that knew no file may have ended before it had read the files.
         if recalled.files:
             self.watched_until = recalled.watched_at
         for path, file in recalled.files.items():
@@ -146,7 +147,7 @@ class WorkspaceFiles:
                 self.files[name] = file
 
     def content(self, digest: str) -> str | None:
-        """Return the text with this digest, if need be from its file. Return None if the text is gone. Any thread may
+        """Return the text with this digest from memory, or else from its file. Return None if both fail. Any thread may
         call this."""
         text = self._texts.get(digest)
         if text is None and digest in self._places:
@@ -172,7 +173,7 @@ class WorkspaceFiles:
         return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
-        """Read a file if it may have changed. If the file is not at its path, forget it."""
+        """Read a file if it may have changed, and add an event if needed. If there is no file, call `drop`."""
         file, status = self.files.setdefault(path, KnownFile()), self.status(path)
         if not self.may_have_changed(path, status):
             return
@@ -180,7 +181,7 @@ class WorkspaceFiles:
         try:
             text = read_file(self._root, path, self._settings.max_bytes, self.disk)
             self.unread.pop(path, None)
-            # If the file changed just before it was read, its fingerprint may not show the next change.
+            # If the file changed just before the read, another change may leave its fingerprint the same.
             is_racy = began_ns - text.fingerprint[1] < _TICK_NS
             file.fingerprint = None if is_racy else text.fingerprint
             self._apply_text(path, file, text)
@@ -193,7 +194,7 @@ class WorkspaceFiles:
                 self._refuse_file(path, file, error, status)
 
     def drop(self, path: str) -> None:
-        """Forget a file that is gone, and emit this."""
+        """Forget a file that is gone, and add an event for this."""
         file = self.files.pop(path, None)
         if file:
             self.unread.pop(path, None)
@@ -201,24 +202,24 @@ class WorkspaceFiles:
             self._emit_missing(path, file, None, time.time())
 
     def _apply_text(self, path: str, file: KnownFile, text: FileText) -> None:
-        """Emit the event for a content that was read, if there is anything new."""
+        """Add an event for the content of a file, if the event is new."""
         written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
-        # The file was written again with the same content: perhaps a child has failed once more.
+        # A file that is written again with the same content may mean that a child has failed in the same way again.
         is_again = file.shown == text.digest and written > self._last.get(path, ("", 0.0, math.inf))[2]
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
             return
         if self._read_document is None:
-            # Imported in the source's thread, because the contracts take as long to load as a screen to appear.
+            # The import is slow, so it is done late, in the source's thread.
             from agentwatch.contracts.reading import read_document
 
             self._read_document = read_document
         try:
             reading = self._read_document(text.text, event_path(path))
-        except Exception as error:  # no file of one agent may hide the work of the others
+        except Exception as error:  # a bad file of one agent must not hide the work of other agents
             raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
-        # Half a document, or another text in place of a document: somebody may be about to write the rest. A file that
-        # is seen for the first time may have rested long before.
+        # A file is half-written if it holds half a document, or no document any more. The program that writes the file
+        # gets time to finish. A file that is new to us may have been unchanged for part of this time already.
         is_half = isinstance(file.shown, str) if reading is None else not reading.complete
         rest = self.settle_seconds
         if file.digest is None:
@@ -233,7 +234,7 @@ class WorkspaceFiles:
             return
         is_return = isinstance(reading.document, Return)
         if not reading.document.recognised and not is_return:
-            # The file has no packet or checklist, so its first finding is the only one to report.
+            # The text looks like a document but holds no packet or checklist. Only its first finding is reported.
             self._emit_missing(path, file, reading.findings[0], min(written, time.time()))
         elif file.shown != text.digest or file.incomplete == reading.complete or (is_return and is_again):
             if text.digest not in self._texts:
@@ -241,7 +242,7 @@ class WorkspaceFiles:
                 self._text_bytes += len(text.text)
                 while self._text_bytes > self.most_text_bytes and len(self._texts) > 1:
                     self._text_bytes -= len(self._texts.pop(next(iter(self._texts))))
-            # Keep the string object that the event has, to save memory.
+            # The event and `shown` share one string object, to save memory.
             file.shown, file.incomplete = text.digest, not reading.complete
             at = self._date_content(path, text.digest, written, reading.document, is_again=is_return and is_again)
             findings, seq = (*text.findings, *reading.findings), next(self._seq)
@@ -250,14 +251,14 @@ class WorkspaceFiles:
             )
 
     def _refuse_file(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
-        """Record that a file cannot be read. Emit why if the file was shown, or is named like a document."""
+        """Record that a file cannot be read. Add an event if the file was shown before, or is named like a document."""
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.digest = None
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
         is_ours = file.shown is not None or is_named_like_document(path)
         is_wanted = links.must_be_readable(path) or isinstance(file.shown, str)
-        # Any other file that is written all the time is probably a log.
+        # A file with another name that changes all the time is probably a log, so it is not reported.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
         if is_ours:
@@ -265,22 +266,22 @@ class WorkspaceFiles:
             self._emit_missing(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
     def _emit_missing(self, path: str, file: KnownFile, finding: Finding | None, at: float) -> None:
-        """Emit why a file cannot be read, or if `finding` is None, that the file is gone."""
+        """Add an event: the file cannot be read because of `finding`. If `finding` is None, the file is gone."""
         if file.shown != finding:
             file.shown, seq, path = finding, next(self._seq), event_path(path)
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
     def _date_content(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
-        """Return since when a file has this content. `written` is the file's time. `is_again`: rewritten unchanged."""
-        # At the first look the file may be a copy, so the document's own time is used first, and then git's. Later, a
-        # file's time that lies far back is not believed. Moving a file does not change the date of its content.
+        """Return since when a file has this content. `written` is its mtime. `is_again`: it was rewritten unchanged."""
+        # When files are read for the first time, a file may be a copy with a new mtime. So the time in the document is
+        # used if there is one, or else git's time. Later, an old mtime is not used. A moved file keeps its date.
         now = time.time()
         written = min(written, now)
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
             there, _, kept_until = self._last.get(place, ("", 0.0, 0.0))
-            # Many tasks may have an equal checklist, so only a file that was moved keeps the date.
+            # Many tasks may have the same checklist. If its mtime is later, it is no moved file and gets its own date.
             is_own = isinstance(document, TodoList) and (there != digest or written > kept_until)
             if place == name or held == digest or is_own:
                 since = now - _LATE_SECONDS if self.is_watching else self.watched_until
@@ -297,17 +298,17 @@ class WorkspaceFiles:
         return at
 
 
-# Read no longer than this before the next look at the system's events, so that events do not pile up.
+# Files are read for at most this time before the system's events are fetched again, so that events do not pile up.
 _SLICE_SECONDS = 0.02
 _RECHECK_SECONDS = 0.1  # seconds between two reads of half-written files in a scan
-_ROOT_SECONDS = 1.0  # between two checks of the root: no event reports that a directory above it is gone
+_ROOT_SECONDS = 1.0  # between two checks that the root exists: no event reports that a directory above it is gone
 
-# Between two sweeps. The system says when it loses events, so only writes over a network go unnoticed.
+# The time between two sweeps. A sweep finds changes without an event: writes from another machine over the network.
 _SWEEP_SECONDS = 300.0
-_POLL_SHARE = 0.02
-_LOSS_SHARE = 0.05  # the shares of one core that sweeps take: without any events, and after lost events
+_POLL_SHARE = 0.02  # the share of one core that sweeps take if the system reports no events
+_LOSS_SHARE = 0.05  # the share of one core that sweeps take after lost events
 
-# The size of texts that a scan keeps, because each text is needed once more for its evidence.
+# The total size of texts that a scan keeps in memory, because the check of claims needs each text again.
 _ONE_LOOK_BYTES = 64 * 1024 * 1024
 _MOST_PROBLEMS = 20
 _NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -318,14 +319,14 @@ Emit = Callable[[Batch], None]
 class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    The system's events say which files to read again. A sweep compares all files with the disk. `read_document` parses
-    a file; without it, the contracts' parser is used. `committed` says when a file was first committed. Paths are
-    relative to the root, which is ""."""
+    The system's events say which files to read again. A sweep lists the directories to find all changed files.
+    `read_document` parses a file; by default, the contracts' parser is used. `committed` returns when the content of a
+    file was first committed. Paths are relative to the root, and "" is the root itself."""
 
     thread_name = "agentwatch-files"
     join_seconds = 1.0
 
-    _root_inode: int | None = None  # None before the root was seen
+    _root_inode: int | None = None  # None until the root is found
     _is_starting = True
     _problem = ""
     _emitted: Health | None = None
@@ -345,16 +346,15 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._directories: set[str] = set()
         self._queue: dict[str, None] = {}  # files to read, in this order
         self._watcher: Watcher
-        # When to check the root, when to sweep, and when a sweep is allowed after lost events.
+        # Monotonic times: of the next root check, of the next sweep, and of the earliest sweep after lost events.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        # A storm of changes may take this share of one core, counting all work of the process. A burst may use so many
-        # seconds at once. The last number is the longest rest. A file that is written several times during a rest is
-        # read only once.
+        # With very many changes, the process uses at most this share of one core, after a first burst of so many
+        # seconds. The last number is the longest rest in seconds. A file that changes twice in a rest is read once.
         self._pace, self._spent = Pace(0.18, 1.5, 0.4), 0.0
 
     def start(self, emit: Emit) -> None:
-        """Begin to watch. The source's thread calls `emit` for every batch; the first batch is empty and comes at once.
-        If `emit` raises RuntimeError, because nobody listens any more, the source ends."""
+        """Start to watch. The source's thread calls `emit` with each batch. The first batch is empty and comes at once.
+        If `emit` raises RuntimeError, the receiver has closed, and the source stops."""
         self._watcher = Watcher(self._root, polling="Polling, as configured" if self._settings.poll else "")
         super().start(emit)
 
@@ -365,8 +365,8 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             super().stop()
 
     def scan(self) -> Batch:
-        """Read all files, also half-written ones, and return their events by time. Raise WorkspaceError without a
-        workspace."""
+        """Read all files, also half-written files, and return their events in the order of writing. Raise
+        WorkspaceError if the workspace is no directory."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         self.most_text_bytes = _ONE_LOOK_BYTES
@@ -384,12 +384,12 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
     # The thread
 
     def _run(self, emit: Emit) -> None:
-        """Watch until stopped. After a failure, the health shows it and watching begins again."""
+        """Watch until the source is stopped. After an error, report it in the health and start again."""
         self._emit = emit
         while not self._stopped:
             try:
                 self._work_once()
-            except Exception as error:  # noqa: BLE001  if the thread just ended, the screen would look live but be old
+            except Exception as error:  # noqa: BLE001  without this thread, the screen would show old data as live
                 self._problem = f"Watching failed and is tried again ({describe_error(error)})"
                 self._emit_news()
                 self._rest(2.0)
@@ -397,7 +397,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._watcher.close()
 
     def _work_once(self) -> None:
-        """Wait for events until something else is to be done, and then do all pending work."""
+        """Do the checks that are due, wait for changes, and read the changed files."""
         if time.monotonic() >= self._root_at:
             self._check_root()
         if time.monotonic() >= self._sweep_at and not self._queue and not self._problem:
@@ -415,15 +415,15 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._emit_news()
         spent, self._spent = time.process_time() - self._spent, time.process_time()
         if changes.paths and not is_starting:
-            # The time of the whole process counts, because other threads work on these changes, too.
+            # Measure the processor time of the whole process, because its other threads also work on these changes.
             self._pace.spend(spent)
             self._rest(self._pace.rest)
 
     def _queue_changes(self, changes: Changes) -> None:
-        """Sweep the changed directories, and queue the changed files: missing files first, then by their times.
+        """Sweep the changed directories, and queue the changed files: missing files first, the others by their mtime.
 
-        A file that changed again goes to the end of the queue. Otherwise, in a storm, a return may be read before its
-        handoff, and would be taken for an earlier return."""
+        A file that changes again moves to the end of the queue. Otherwise a return could be read before its handoff,
+        and would be taken for the return to an earlier handoff."""
         if changes.lost:
             self._sweep_at = min(self._sweep_at, self._lost_at)
         if "" in changes.paths:
@@ -466,7 +466,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             self._queue.clear()
             self._forget_paths(self._directories, self.files)
         elif self._root_inode != inode or not self._directories or self._watcher.watch(""):
-            # A new directory may get the inode of the old one, but the new one has no watch yet.
+            # A new directory may have the inode of the old directory. A missing watch shows that it is new.
             self._sweep_all()
         self._root_inode = inode
 
@@ -479,7 +479,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
-        """Walk these directories. Queue files that may have changed, in the order of writing. Drop missing ones."""
+        """Walk these directories. Queue files that may have changed, in the order of writing. Drop missing files."""
         walked, found = set[str](), set[str]()
         for top in sorted(tops):
             if top in walked:
@@ -491,14 +491,14 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
                 if not isinstance(listing, OSError):
                     self.unread.pop(path, None)
                     found.update(join(path, name) for name in listing[1])
-                    # Watch these directories before the walk lists them, so that no new file in them is missed.
+                    # Watch the subdirectories before the walk lists them, so that no new file is missed.
                     for name in listing[0]:
                         self._watcher.watch(join(path, name))
                 elif listing.errno in _NO_DIRECTORY:
                     continue
                 else:
                     self.unread[path] = f"cannot be listed: {os.strerror(listing.errno or 0)}"
-                    # Its known files may still exist. Reading each file shows whether it does.
+                    # The known files in this directory may still exist. They are kept, and `read` shows which are gone.
                     found |= _paths_below(self.files, {path})
                 walked.add(path)
         self._forget_paths(_paths_below(self._directories, tops) - walked, _paths_below(self.files, tops) - found)
@@ -527,11 +527,11 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         health = self._health()
         if not events and health == self._emitted:
             return
-        # Emit also when the source stops, because files that were read are not read again.
+        # Emit even while the source stops, because the files of these events are not read again.
         self._emitted = health
         try:
             self._emit(Batch(events, health))
-        except RuntimeError:  # the receiver's event loop is closed, so nobody listens any more
+        except RuntimeError:  # the receiver's event loop is closed, so nobody receives events any more
             self._stopped = True
 
     def _health(self) -> Health:
@@ -543,7 +543,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
-        """Return the first places that cannot be read, because there may be thousands."""
+        """Return a problem for each unreadable place, at most `_MOST_PROBLEMS`: there may be thousands of places."""
         return [
             Problem(FILES, event_path(absolute_path(self._root, path)), f"{event_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)

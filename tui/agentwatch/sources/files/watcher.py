@@ -1,4 +1,4 @@
-"""Waits for changes in a set of directories: by inotify, by watchfiles (with less detail), or not at all."""
+"""Waits for changes in a set of directories, by inotify on Linux and by the library watchfiles on other systems."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from agentwatch.text import describe_error
 if TYPE_CHECKING:
     from inotify_simple import INotify
 
-# Copied from <sys/inotify.h>, because the library is imported only when something is watched. A file was written,
-# closed, moved, created or deleted, or its attributes changed; or the directory itself was deleted or moved. Reading
-# causes no event. No link is followed, and unlinked files are excluded.
+# Copied from <sys/inotify.h>, because the library is imported only when a directory is watched. A file causes an event
+# when it is created, written, closed, moved or deleted, and when its attributes change. The directory causes an event
+# when it is moved or deleted. A read causes no event. A file that is deleted but still open causes none either.
 _MASK = 0x0700_0FCE
-NAMES = 0x0700_0FC0  # only changes of names: a file that is opened and closed causes no event
+NAMES = 0x0700_0FC0  # events only if a file or directory is created, deleted or moved
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
 _LIMITS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-# Rest after irrelevant events: a log file that grows next to the handoffs must not cost a core.
+# The rest after irrelevant events. Without it, a log file that grows beside the handoffs would keep a core busy.
 _NOISE_SECONDS = 0.005
 
 
 class Changes(NamedTuple):
-    """Changes in watched directories. `paths` are relative to the root. If `lost`, there were more changes."""
+    """Changed files and directories. `paths` are relative to the root. If `lost`, other paths may have changed too."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
 
 
 class Watcher:
-    """Waits for changes directly inside given directories below `root`; "" is the root itself.
+    """Waits for changes directly inside given directories below `root`. The path "" is the root itself.
 
-    `matters` tells by a file's name whether its changes matter. Any thread may call `wake`; the other methods
-    belong to one thread. If the system reports no changes, `polling` is the reason in words for the operator, and
-    `wait` only waits."""
+    `matters` tells by a file's name whether changes of the file are reported. If the system reports no changes,
+    `polling` is the reason in words for the operator, and `wait` returns only after its timeout. Any thread may call
+    `wake`. Only one thread may call the other methods."""
 
     has_inotify = sys.platform == "linux"
     _inotify: INotify | None = None
-    _stop: threading.Event | None = None  # ends the watch of everything below the root, if there is no inotify
+    _stop: threading.Event | None = None  # ends the thread that watches all below the root, if there is no inotify
     _has_lost = False
 
     def __init__(self, root: str, matters: Callable[[str], bool] = is_candidate, polling: str = "", mask: int = _MASK):
@@ -63,7 +63,7 @@ class Watcher:
         self._poll.register(self._woken, select.POLLIN)
 
     def watch(self, path: str) -> bool:
-        """Watch a directory, and return whether this is new. A repeated call replaces a watch that has ended."""
+        """Watch a directory. Return whether a new watch was made. A second call replaces a watch that has ended."""
         if self.polling:
             return False
         if not self.has_inotify:
@@ -81,13 +81,13 @@ class Watcher:
                 self._poll.register(self._inotify, select.POLLIN)
             watch = self._inotify.add_watch(absolute_path(self._root, path), self._mask)
         except OSError as error:
-            # Other errors mean that the directory is gone, replaced or unreadable. Listing the directory reports this.
+            # Any other error means that the directory is gone, replaced or unreadable. The next sweep reports this.
             if error.errno in _LIMITS:
                 cure = "Raise fs.inotify.max_user_watches and max_user_instances, or prune directories"
                 self._give_up(f"the system gives no more file watches ({os.strerror(error.errno)}). {cure}")
                 self._close_watches()
             return False
-        # The kernel watches directories, not names: a directory that was moved keeps its watch.
+        # The kernel watches the directory and not its name. A directory that was moved keeps its watch.
         if watch in self._paths:
             del self._watches[self._paths[watch]]
         is_new = self._paths.get(watch) != path
@@ -100,7 +100,7 @@ class Watcher:
         """Stop watching a directory."""
         watch = self._watches.pop(path, None)
         if watch is not None and self._inotify is not None:
-            # If the directory is gone, so is its watch, and removing it fails.
+            # If the directory is gone, the kernel has removed the watch already, and `rm_watch` fails.
             self._paths.pop(watch, None)
             with suppress(OSError):
                 self._inotify.rm_watch(watch)
@@ -126,7 +126,7 @@ class Watcher:
         return Changes(frozenset(paths), lost)
 
     def _watch_recursively(self, stop: threading.Event) -> None:
-        """Note in `_has_lost` that something changed below the root. This runs in a thread of its own."""
+        """Set `_has_lost` whenever something changes below the root. This runs in a thread of its own."""
         import watchfiles
 
         def matters(_: object, path: str) -> bool:
@@ -145,12 +145,12 @@ class Watcher:
         self._has_lost = True
 
     def wake(self) -> None:
-        """End the current wait, or the next one if nobody waits. Any thread may call this."""
+        """End the current `wait`, or the next `wait` if none is running. Any thread may call this."""
         with suppress(OSError):
             self._waker.send(b".")
 
     def close(self) -> None:
-        """Stop watching, and close everything."""
+        """Stop watching all directories, and close the sockets."""
         self.polling = "Polling, because nothing is watched any more"
         self._woken.close()
         self._waker.close()

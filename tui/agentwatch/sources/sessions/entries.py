@@ -1,4 +1,4 @@
-"""Entries (the parts of records of all programs), the acts of agents, and the steps of a transcript."""
+"""Entries (the parts of a line of a transcript), acts (an agent's uses of tools), and steps (rows on the screen)."""
 
 import errno
 import json
@@ -34,26 +34,26 @@ from agentwatch.text import shorten_paths
 
 _MOST_TODOS = 1000
 _LONGEST_TODO = 500
-_STEP = ("content", "step", "description")  # names of the argument with a step's text
+_STEP = ("content", "step", "description")  # the possible keys of a checklist item's text
 TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PROGRESS, "completed": TodoStatus.DONE}
 
-Place = tuple[int, int]  # the place of a record in its file, and the number of an entry in the record
+Place = tuple[int, int]  # the place of a record (a line of a transcript) in its file, and the number of its entry
 
 _FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _MAIN_ARGUMENTS = (
     *("command", "cmd", "pattern", "regex", *_FILES, "dir_path", "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
-)  # the arguments that describe a call, the best first
+)  # names of the arguments that describe a call best, the best first
 _PLACES = ("workdir", "cwd", "directory", "dir_path")
-_SHARED = ("shellId", "session_id", "sessionId")  # arguments that name a shell which lives on from call to call
+_SHARED = ("shellId", "session_id", "sessionId")  # arguments that name a shell for several calls
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
 _BEGINNING = 2_000
-_BLIND = 100  # a text of this length without a space is encrypted, or has no words
+_BLIND = 100  # a text of this length without a space has no words: it may be encrypted
 _SHELLS = ("-lc", "-c")
 
 
 class EntryKind(StrEnum):
-    """The kind of a part of a record. A note is from the program itself, for example about an interrupted turn."""
+    """The kind of an entry. A note is a text of the program itself, for example about an interrupted turn."""
 
     WORDS = "words"
     CALL = "call"
@@ -64,9 +64,9 @@ class EntryKind(StrEnum):
 
 
 class CommandEnd(NamedTuple):
-    """How a command ended, by the program's own record. `output` is untrusted, and may be only a part. `exit_code` is
-    None if the record has none: the command still runs, was killed, or is described in words. `is_cut`: the record says
-    that the output is incomplete."""
+    """The end of a command, as the program recorded it. `output` is untrusted. If `is_cut`, the program says that the
+    output is incomplete. `exit_code` is None if the program recorded none, for example because the command still runs
+    or was killed."""
 
     exit_code: int | None
     output: str
@@ -74,10 +74,10 @@ class CommandEnd(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One part of a record. Its texts are complete and untrusted. `at` is in epoch seconds.
+    """One part of a record (a line of a transcript). Texts are complete and untrusted. `at` is in epoch seconds.
 
-    `call` is the id of a call; the call's result has the same id. `given` are the arguments. If `refused`, a human or
-    their rule or hook did not allow the call; it has then also `failed`. `cwd` is where a call was made, or ""."""
+    A call and its result have the same id in `call`. `given` holds the call's arguments. If `refused`, a human, a rule
+    or a hook did not allow the call. A refused call also has `failed`. `cwd` is the working directory of a call."""
 
     at: float
     kind: EntryKind
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
 
 
 def main_argument(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
-    """Return the argument that best describes a call, in one line. Paths below one of `places` are made relative."""
+    """Return the argument that best describes a call, in one line. Paths below one of `places` become relative."""
 
     def shorten(value: str) -> str:
         return first_line(shorten_paths(value[:_BEGINNING], places), LONGEST_DOING)
@@ -113,21 +113,21 @@ def main_argument(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
 
 
 def shell_command(given: Fields) -> str:
-    """Return the whole command line that a shell was given, or "" if there is none."""
+    """Return the whole command line in the arguments of a shell tool, or "" if there is none."""
     value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
     return _as_command_line(value).strip(" \t\n")
 
 
 def _as_command_line(value: str | list[object]) -> str:
-    """Return a command in one line. If a list starts a shell, its last part is the command line."""
     if isinstance(value, str):
         return value
+    # In a list such as ["bash", "-c", "make"], the last part is the command line.
     parts = [part for part in value if isinstance(part, str)]
     return parts[-1] if len(parts) == 3 and parts[1] in _SHELLS else shlex.join(parts)
 
 
 class ActKind(StrEnum):
-    """The kind of an act. The effect of a `strange` act is unknown: it may have run or changed anything."""
+    """The kind of an act. The tool of a `strange` act is unknown: it may have run or changed anything."""
 
     COMMAND = "command"
     WRITE = "write"
@@ -140,7 +140,7 @@ _TOOLS = {
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
         " str_replace insert"
     ),
-    # Tools whose use is no act: they only show something, change nothing, or start an agent with its own transcript.
+    # The use of these tools is no act. They change nothing, or they start an agent, which has its own transcript.
     None: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
         " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
@@ -157,8 +157,8 @@ _KINDS = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()
 class Act(NamedTuple):
     """One use of a tool by an agent. Texts are untrusted, and times are in epoch seconds.
 
-    `what` is the command line, the written path, or else the tool. `answered` is the place of the result, and
-    `ended_at` its time; both are None without a result. `cwd` is "" if unknown. A `refused` act never happened."""
+    `what` is the command line, the written path, or else the tool. `answered` is the place of the result, `ended_at`
+    its time. Both are None if there is no result yet. `cwd` is "" if unknown. A `refused` act was not carried out."""
 
     kind: ActKind
     what: str
@@ -174,8 +174,8 @@ class Act(NamedTuple):
 
 
 def find_acts(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """Yield the acts in the records of a transcript, in the order of their results. Acts without a result come last.
-    Talk and plans are left out. An error in reading the records is raised."""
+    """Yield the acts in a transcript, in the order of their results. Acts without a result come last. `records` yields
+    (place, entries) of each line. If `records` raises an error, `find_acts` raises it too."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
         for number, entry in enumerate(entries):
@@ -208,7 +208,7 @@ def _make_acts(call: Entry, place: Place) -> Iterator[Act]:
 
 def _directory_of(call: Entry) -> str:
     if any(key in call.given for key in _SHARED):
-        # Earlier commands may have changed the shell's directory.
+        # An earlier command in the same shell may have changed its directory.
         return ""
     given = next((place for key in _PLACES if (place := text(call.given, key))), "")
     return posixpath.normpath(posixpath.join(call.cwd, given)) if call.cwd or given.startswith("/") else ""
@@ -222,7 +222,7 @@ def _written_paths(given: Fields) -> Iterator[str]:
 
 
 def make_todos(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
-    """Return a checklist of steps (text, status). A status is `pending`, `in_progress` or `completed`."""
+    """Make a checklist from pairs (text, status). A status is `pending`, `in_progress` or `completed`."""
     return tuple(
         Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
         for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
@@ -230,7 +230,7 @@ def make_todos(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
 
 
 def read_todos(given: Fields) -> tuple[Todo, ...]:
-    """Return the checklist in a tool's arguments, without cancelled items."""
+    """Return the checklist in the arguments of a call, without cancelled items."""
     steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
     items = (
         (next(filter(None, (text(item, key) for key in _STEP)), ""), status)
@@ -240,10 +240,10 @@ def read_todos(given: Fields) -> tuple[Todo, ...]:
     return make_todos((words, status) for words, status in items if words)
 
 
-EntriesIn = Callable[[Fields], Iterable[Entry]]  # returns the entries in a record, and never raises for its content
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # returns the entries of a record; no content makes it raise an error
 place_of = attrgetter("place")
 
-_MOST = 20_000  # only so many of the last steps are kept, to save memory
+_MOST = 20_000  # so many of the last steps are kept, to save memory
 _AGAIN_SECONDS = 5.0
 TELLS_NOTHING = "what it did cannot be told from here"
 _GONE = "Its file is gone"
@@ -251,12 +251,12 @@ _WINDOW = 4 * 1024 * 1024  # bytes at the end of a file that are read when follo
 _ONE_LOOK = 4 * 1024 * 1024
 
 _REST = 0.05
-_LONGEST_REST = 2.0  # seconds between two reads of a transcript
-_SHARE = 4.0  # rest before the next read, as a multiple of the last read's duration
+_LONGEST_REST = 2.0  # the shortest and the longest rest between two reads of a transcript, in seconds
+_SHARE = 4.0  # the rest before the next read, as a multiple of the last read's duration
 
 
 class Outcome(StrEnum):
-    """The outcome of a call. If `refused`, a human, or a rule of theirs, did not allow the call."""
+    """The outcome of a call. A `refused` call was not allowed by a human, a rule or a hook."""
 
     OPEN = "open"
     DONE = "done"
@@ -265,9 +265,9 @@ class Outcome(StrEnum):
 
 
 class Step(NamedTuple):
-    """One row of a transcript, as known so far. Texts are untrusted, on one line, and at most 200 characters long.
-    Times are in epoch seconds. `about` is the tool's main argument, the words, or the progress of a checklist.
-    `answered` is the place of the result. `handed` is the digest of a prompt for another agent, or ""."""
+    """One row of a transcript: an entry, and its result if there is one. Texts are untrusted and at most 200 characters
+    in one line. Times are in epoch seconds. `about` is the call's main argument, the entry's text, or the progress of a
+    checklist. `answered` is the place of the result. `handed` is the digest of a prompt for another agent, or ""."""
 
     place: Place
     kind: EntryKind
@@ -283,7 +283,7 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """The known steps of a transcript, in order. A result is stored in the step of its call."""
+    """The steps of a transcript, in order. The result of a call is stored in the step of the call."""
 
     def __init__(self) -> None:
         self._steps: dict[Place, Step] = {}
@@ -293,7 +293,7 @@ class Steps:
         return tuple(self._steps.values())[-_MOST:]
 
     def add(self, place: int, entries: Iterable[Entry]) -> None:
-        """Add the entries of a record that follows all other records."""
+        """Add the entries of the next record, which is at `place` in the file."""
         for number, entry in enumerate(entries):
             at = place, number
             if entry.kind is EntryKind.RESULT:
@@ -310,12 +310,12 @@ class Steps:
 
 
 def _may_repeat(before: Step | Entry, after: Step | Entry) -> bool:
-    """Tell whether two entries may be the same words twice. Some programs repeat an answer when the turn ends."""
+    """Tell whether two entries are so close that they may be a repetition. Some programs write an answer twice."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
 def make_step(place: Place, entry: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
-    """Return the step for an entry, and for its result if there is one."""
+    """Make a step from an entry, and from its result if there is one."""
     step = Step(place, entry.kind, entry.at, about=one_line(entry.text), outcome=_outcome(entry))
     if entry.kind is EntryKind.CALL:
         checklist, handed = _checklist_progress(entry.given), text(entry.given, "prompt")
@@ -323,7 +323,7 @@ def make_step(place: Place, entry: Entry, answered: Place | None = None, result:
             tool=one_line(entry.tool),
             about=one_line(checklist or main_argument(entry.tool, entry.given)),
             outcome=Outcome.OPEN,
-            # Only tools that start an agent have a prompt.
+            # Only a tool that starts an agent has an argument `prompt`.
             handed=digest_of(handed) if handed is not None else "",
             is_checklist=bool(checklist),
         )
@@ -335,7 +335,7 @@ def _step_with_result(step: Step, place: Place, result: Entry) -> Step:
 
 
 def one_line(words: str) -> str:
-    """Return the beginning of a text in one line, without the Markdown marks at the beginnings of its lines."""
+    """Return the beginning of a text in one line, without `#` at the beginnings of its lines and without fences."""
     lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
     return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
 
@@ -345,7 +345,7 @@ def _outcome(entry: Entry) -> Outcome:
 
 
 def _checklist_progress(given: Fields) -> str:
-    """Return the progress of a checklist and its current (or last done) item, such as `2/5 write tests`, or ""."""
+    """Return the progress of the checklist in a call, with its current item, such as `2/5 write tests`."""
     todos = read_todos(given)
     done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
     now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
@@ -353,7 +353,7 @@ def _checklist_progress(given: Fields) -> str:
 
 
 def format_arguments(given: Fields) -> str:
-    """Return the arguments of a call for people to read, one below the other."""
+    """Return the arguments of a call in the form `key: value`, each on its own line."""
     only = next(iter(given.values()), "")
     if len(given) == 1 and isinstance(only, str):
         return only
@@ -365,21 +365,21 @@ def format_arguments(given: Fields) -> str:
 
 
 class TranscriptEnd(NamedTuple):
-    """The last steps of a transcript. `trouble` is the reason if the transcript has become unreadable."""
+    """The last steps of a transcript. If the transcript cannot be read now, `trouble` gives the reason."""
 
     steps: Sequence[Step] = ()
     trouble: str = ""
 
 
 class WholeStep(NamedTuple):
-    """The complete entry of a step, and the entry of its result, or None while there is no result."""
+    """The complete entries of a step: the step itself, and its result. `result` is None if there is no result."""
 
     said: Entry
     result: Entry | None = None
 
 
 class RunTranscript(ABC):
-    """The transcript of one run. `read_end` belongs to one thread, the rest to any. Only `records` raises errors."""
+    """The transcript of one run. Only one thread may call `read_end`. Only `records` may raise an error."""
 
     _trouble = ""
 
@@ -388,7 +388,7 @@ class RunTranscript(ABC):
         self._steps = Steps()
 
     def read_end(self) -> TranscriptEnd | None:
-        """Return the last steps, or None if nothing has changed since the previous call."""
+        """Return the last steps, or None if nothing has changed since the last call."""
         before = self._trouble
         try:
             is_new, self._trouble = self._read(), ""
@@ -400,7 +400,7 @@ class RunTranscript(ABC):
         return TranscriptEnd(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
 
     def read_step(self, step: Step) -> WholeStep | None:
-        """Return the complete text of a step, or None if the step is gone."""
+        """Return the complete entries of a step, or None if the step is no longer in the file."""
         (place, number), answered = step.place, step.answered
         entries = self._entries_at(place)
         if number >= len(entries):
@@ -411,7 +411,7 @@ class RunTranscript(ABC):
         return WholeStep(entries[number], results[answered[1]] if answered[1] < len(results) else None)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries from the beginning, as far as they can be read."""
+        """Yield all entries from the beginning. Stop at the first error."""
         last = None
         with suppress(OSError, ValueError):
             for _, said in self._load():
@@ -421,7 +421,7 @@ class RunTranscript(ABC):
                     last = entry
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Yield (place, entries) of each record. Raise OSError if one is unreadable: it may be the wanted one."""
+        """Yield (place, entries) of each record (a line of the transcript). Raise OSError if a record is unreadable."""
         for place, said in self._load():
             if said is None:
                 raise OSError(errno.EBADMSG, "a record of it cannot be read")
@@ -429,19 +429,19 @@ class RunTranscript(ABC):
 
     @abstractmethod
     def _read(self) -> bool:
-        """Read new records; tell if there were any. Raise OSError if unreadable, ValueError if unknown for now."""
+        """Read new records, and tell whether there were any. Raise OSError, or ValueError if a file is half-written."""
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
-        """Yield (place, entries) of each record, None for unreadable entries. Raise the errors of `_read`."""
+        """Yield (place, entries) of each record. If a record is unreadable, its entries are None."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        """Return the entries of the record at a place, or () if the record can no longer be read."""
+        """Return the entries of the record at a place. If the record can no longer be read, return ()."""
 
 
 class WholeTranscript(RunTranscript):
-    """A transcript that is read as a whole whenever its `stamp` has changed. `stamp` raises OSError if it fails."""
+    """A transcript that is read as a whole whenever its `stamp` changes. `stamp` may raise OSError."""
 
     _stamp: object = None
 
@@ -466,8 +466,8 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, which is read from near its end. `begin` returns a function that gives the entries
-    of one record after the other. `once` returns the id of a record that may occur twice, or None."""
+    """A transcript in a growing file of JSON lines. `begin` returns a function that takes the records in order and
+    returns the entries of each. A record may occur twice in the file; `once` returns its id, or None if it has none."""
 
     _tail: Tail | None = None
 
@@ -490,7 +490,7 @@ class LinesTranscript(RunTranscript):
 
     def _read(self) -> bool:
         is_new, is_behind = self._tail is None, True
-        # The first line read may be the rest of a longer line, which is no record.
+        # Begin near the end of the file, perhaps in the middle of a line. Such a half line is no JSON and is left out.
         tail = self._tail or self._restart(max(self._path.stat().st_size - _WINDOW, 0))
         while is_behind:
             lines, restarted = tail.read(_ONE_LOOK)
@@ -510,7 +510,7 @@ class LinesTranscript(RunTranscript):
         return self._tail
 
     def _begin_reading(self) -> Callable[[Line], Sequence[Entry] | None]:
-        """Return a function that gives the new entries of each line, or None if the line is no record."""
+        """Return a function that returns the entries of a line, or None if the line is no JSON object."""
         entries_in, seen, cwd = self._begin_entries(), set[int](), ""
 
         def entries_of(line: Line) -> Sequence[Entry] | None:
@@ -521,7 +521,7 @@ class LinesTranscript(RunTranscript):
             if identity in seen:
                 return ()
             seen.add(identity)
-            # If a record has an empty `cwd`, the directory is unknown.
+            # An empty `cwd` in a record means that the directory is unknown from here on.
             cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
             said = entries_in(line.record)
             return [one._replace(cwd=one.cwd or cwd) for one in said]
@@ -533,15 +533,15 @@ class LinesTranscript(RunTranscript):
 
 
 class Follower:
-    """Follows one transcript at a time. Each has a thread of its own, so that a transcript that hangs delays no other.
-    After each change, that thread calls `on_change` with the transcript's end."""
+    """Follows one transcript at a time, and calls `on_change` with its last steps after each change. Each transcript
+    has a thread of its own. So a read that hangs does not delay the next transcript."""
 
     def __init__(self, on_change: Callable[[RunTranscript, TranscriptEnd], object]):
         self._on_change = on_change
         self._ended = threading.Event()
 
     def follow(self, transcript: RunTranscript | None) -> None:
-        """Follow another transcript, or none. The thread of the earlier transcript ends after its current read."""
+        """Follow this transcript instead of the earlier transcript. None stops following."""
         self._ended.set()
         self._ended = threading.Event()
         if transcript:
@@ -553,7 +553,7 @@ class Follower:
         while not ended.wait(rest):
             began = time.monotonic()
             look = transcript.read_end()
-            # It may take long to read a transcript as a whole, and the transcript may grow all the time.
+            # A transcript that is slow to read, and grows all the time, must not keep a core busy.
             rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
             if look is not None and not ended.is_set():
                 self._on_change(transcript, look)

@@ -1,4 +1,4 @@
-"""Reads records of other programs: the lines of a growing file, and typed fields. A wrong type counts as missing."""
+"""Reads the JSON files of other programs: the lines of a growing file, and fields whose types may be wrong."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SAYS_NOTHING = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*
 
 
 def text(fields: Fields, key: str) -> str | None:
-    """Return the text at a key, or None if it is missing or empty."""
+    """Return the text at a key, or None if the value is missing, empty or not a text."""
     value = fields.get(key)
     return value if isinstance(value, str) and value else None
 
 
 def string(fields: Fields, key: str) -> str:
-    """Return the text at a key, or "" if it is missing."""
+    """Return the text at a key, or "" if the value is missing or not a text."""
     return text(fields, key) or ""
 
 
 def number(fields: Fields, key: str) -> float | None:
-    """Return the number at a key, or None if it is missing or absurdly large. True and False are no numbers."""
+    """Return the number at a key, or None if the value is missing, not a number, or far too large."""
     match fields.get(key):
         case bool():
             return None
@@ -44,23 +44,23 @@ def number(fields: Fields, key: str) -> float | None:
 
 
 def int_at(fields: Fields, key: str) -> int | None:
-    """Return the number at a key without its fraction, or None if it is missing."""
+    """Return the number at a key without its fraction, or None if `number` returns None."""
     value = number(fields, key)
     return None if value is None else int(value)
 
 
 def sum_of(fields: Fields, *keys: str, without: str = "") -> int:
-    """Return the sum of the numbers at `keys`, less the number at the key `without`."""
+    """Add the numbers at `keys`, and subtract the number at the key `without`. A missing number counts as 0."""
     return sum(int_at(fields, key) or 0 for key in keys) - (int_at(fields, without) or 0)
 
 
 def as_object(value: object) -> Fields:
-    """Return a value if it is an object, otherwise an empty object."""
+    """Return the value if it is a JSON object, otherwise an empty object."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def nested(fields: Fields, *keys: str) -> Fields:
-    """Return the object at the end of a path of keys, or an empty object if the path breaks off."""
+    """Follow the keys through nested objects. Return the last object, or an empty object if one is missing."""
     for key in keys:
         value = fields.get(key)
         fields = value if isinstance(value, dict) else _NOTHING
@@ -68,7 +68,7 @@ def nested(fields: Fields, *keys: str) -> Fields:
 
 
 def object_in(words: object) -> Fields:
-    """Return the object in a JSON text, or an empty object if there is none."""
+    """Parse a JSON text. Return its object, or an empty object if the text is no JSON object."""
     try:
         return as_object(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
@@ -76,18 +76,18 @@ def object_in(words: object) -> Fields:
 
 
 def list_at(fields: Fields, key: str) -> Sequence[object]:
-    """Return the list at a key, or an empty list if it is missing."""
+    """Return the list at a key, or an empty tuple if the value is missing or not a list."""
     value = fields.get(key)
     return value if isinstance(value, list) else ()
 
 
 def objects(fields: Fields, key: str) -> Iterator[Fields]:
-    """Return the items of the list at a key. An item that is no object becomes an empty object."""
+    """Return the items of the list at a key. An item that is not a JSON object becomes an empty object."""
     return map(as_object, list_at(fields, key))
 
 
 def time_at(fields: Fields, key: str = "timestamp") -> float | None:
-    """Return the ISO 8601 time at a key in epoch seconds, or None. A time without an offset counts as UTC."""
+    """Return the ISO 8601 time at a key in epoch seconds, or None. A time without an offset is taken as UTC."""
     value = text(fields, key)
     try:
         time = datetime.fromisoformat(value or "")
@@ -97,7 +97,7 @@ def time_at(fields: Fields, key: str = "timestamp") -> float | None:
 
 
 def directory_in(record: Fields) -> str | None:
-    """Return the working directory that a program's record names, or None if it names none or several."""
+    """Return the working directory that a line of a transcript names, or None if it names no or several directories."""
     payload = nested(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
     named = (text(place, "cwd") for place in (record, payload, nested(record, "data", "context")))
     places = list_at(record, "directories")
@@ -105,30 +105,30 @@ def directory_in(record: Fields) -> str | None:
 
 
 def first_line(words: str, limit: int = 300) -> str:
-    """Return the first line that is not blank, cut to `limit` characters with `…` at the end."""
+    """Return the first line that is not blank. A line longer than `limit` characters is cut and ends with `…`."""
     line = next((line.strip() for line in words.splitlines() if line.strip()), "")
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def first_sentence(words: str, limit: int = 300) -> str:
-    """Return the first line that is more than a short heading, rule, fence or tag, or else the first line."""
+    """Return the first line with real content. Short headings, rules, fences and tags are skipped if possible."""
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
 
 
 def digest_of(text: str) -> str:
-    """Return the sha256 of a text, in hex. The text may contain lone surrogates."""
+    """Return the sha256 of a text in hex. Lone surrogates in the text do no harm."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def question_text(given: Fields) -> str:
-    """Return in words the answer that a tool needs from a human, by its argument `question` or `questions`."""
+    """Return the first question in a tool's arguments, in the form "an answer: Which one?"."""
     asked = (text(one, "question") for one in (given, *objects(given, "questions")))
     return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
 
 def part_texts(fields: Fields, key: str) -> list[str]:
-    """Return the texts in the list of parts at a key. Parts without a text are left out."""
+    """Return the field `text` of each object in the list at a key. Objects without a text are left out."""
     return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
@@ -137,7 +137,7 @@ _TAG = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL
 
 
 class Notification(NamedTuple):
-    """A program's notification to a parent that a background agent has ended. `said` is the agent's text, or None."""
+    """A program's message to a parent: a background agent has ended. `said` is the agent's answer, or None."""
 
     task_id: str
     tool_use_id: str
@@ -147,13 +147,13 @@ class Notification(NamedTuple):
 
     @property
     def full_text(self) -> str:
-        """The summary of the notification, and the agent's text."""
+        """The summary of the notification, and the agent's answer."""
         return f"{self.summary or self.status}\n\n{self.said or ''}"
 
 
 def read_notification(text: str) -> Notification | None:
-    """Return the `<task-notification>` in a text, or None for any other text."""
-    # The agent's own words come last in a notification. So tags in the agent's words are never taken for the program's.
+    """Parse a text that begins with `<task-notification>`. Return None for any other text."""
+    # The agent's answer comes last, in `<result>`. Only tags before the answer are read, so no agent can forge them.
     head, _, rest = text.partition("<result>") if text.lstrip().startswith(_OPENING) else ("", "", "")
     said = rest.rpartition("</result>")[0]
     tags = {name: value.strip() for name, value in _TAG.findall(head)}
@@ -163,18 +163,18 @@ def read_notification(text: str) -> Notification | None:
     return Notification(task_id, call, status, first_line(summary), said if said.strip() else None)
 
 
-LINE_LIMIT = 32 * 1024 * 1024  # a longer line is skipped: it must not fill the memory
+LINE_LIMIT = 32 * 1024 * 1024  # bytes; a longer line is skipped, because it could fill the memory
 
 _WITNESS = 64
 _BUFFER = 256 * 1024
-# O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
+# Without O_NONBLOCK, opening a pipe may wait for ever. Without O_NOCTTY, opening a terminal may make it our terminal.
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 Record = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """One line of a file, which begins at the byte `offset`. `record` is its JSON object, or None if there is none."""
+    """A line of a file. It begins at the byte `offset`. `record` is the JSON object in the line, or None if invalid."""
 
     offset: int
     record: Record | None
@@ -188,24 +188,24 @@ class Lines(NamedTuple):
 
 
 class Tail:
-    """Reads the lines of one growing file, each once. A last line without its end is returned when it is complete. A
-    file that was cut short or replaced is read from its beginning again. `passed_over` counts lines that were too
-    long."""
+    """Reads each line of a growing file once. A half-written last line is returned later, when it is complete. A file
+    that was cut short or replaced is read again from its beginning. `passed_over` counts the lines that were skipped
+    because they were too long."""
 
     line_limit = LINE_LIMIT
     passed_over = 0
-    behind = False  # whether the last read left something unread, because its budget was used up
+    behind = False  # whether the last read stopped before the end of the file, because its budget was used up
     _seen: Fingerprint | None = None
-    _witness = b""  # the bytes before the next line; they differ if the file was cut short and has grown again
-    _skips = False  # the next line is the rest of a line that is too long
+    _witness = b""  # the bytes before the next line; if they change, the file was rewritten
+    _skips = False  # whether the next read begins inside a line that is too long
 
     def __init__(self, path: Path, *, position: int = 0, read_record: Callable[[bytes], Record | None] | None = None):
         self.path = path
         self._record = read_record or parse_record
-        self.position = self._offset = position  # bytes read so far, with and without a last line that has no end yet
+        self.position = self._offset = position  # bytes read so far; `_offset` excludes a half-written last line
 
     def read(self, budget: int) -> Lines:
-        """Return the next lines, from about `budget` bytes at most. An unchanged file costs one system call. Raise
+        """Return the next lines, about `budget` bytes at most. For an unchanged file, make only one system call. Raise
         OSError if the file is missing, unreadable or not regular."""
         if fingerprint(self.path.lstat()) == self._seen and not self.behind:
             return Lines()
@@ -238,7 +238,7 @@ class Tail:
 
 
 def open_regular(path: Path | str) -> int:
-    """Open a regular file for reading and return its descriptor. Raise OSError for anything else, and for a link."""
+    """Open a regular file for reading and return its descriptor. Raise OSError for a link or any other kind of file."""
     descriptor = os.open(path, _OPEN)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -247,7 +247,7 @@ def open_regular(path: Path | str) -> int:
 
 
 def record_at(path: Path, offset: int) -> Record | None:
-    """Return the record in the line at a byte offset, or None if it is no longer there."""
+    """Return the JSON object in the line that begins at a byte offset, or None if there is no such line."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
@@ -257,13 +257,13 @@ def record_at(path: Path, offset: int) -> Record | None:
 
 
 def parse_json(data: bytes) -> object:
-    """Return the JSON value in bytes; bytes that are not UTF-8 become U+FFFD. Raise ValueError if it is malformed."""
-    from pydantic_core import from_json  # imported late, because a hook does not need it
+    """Parse JSON. Bytes that are not UTF-8 become U+FFFD. Raise ValueError if the JSON is malformed."""
+    from pydantic_core import from_json  # imported late, so that a hook starts fast
 
     try:
         return from_json(data)
     except ValueError:
-        # `from_json` accepts neither lone surrogates nor more than 200 levels.
+        # `from_json` rejects lone surrogates, and JSON with more than 200 nested levels.
         try:
             value: object = json.loads(data.decode("utf-8", "replace"))
         except RecursionError as error:
@@ -272,7 +272,7 @@ def parse_json(data: bytes) -> object:
 
 
 def parse_record(data: bytes) -> Record | None:
-    """Return the JSON object in a line, or None if there is none."""
+    """Return the JSON object in a line, or None if the line is no JSON object."""
     try:
         value = parse_json(data)
     except ValueError:
@@ -281,12 +281,12 @@ def parse_record(data: bytes) -> Record | None:
 
 
 def read_small_file(path: Path | str, most: int) -> bytes:
-    """Return the bytes of a file. Raise OSError if it cannot be read, or has more than `most` bytes."""
+    """Return the bytes of a file. Raise OSError if the file cannot be read or has more than `most` bytes."""
     with Directory.open(Path(path).parent) as directory:
         return directory.read(Path(path).name, most)
 
 
 def read_json(path: Path, most: int) -> object:
-    """Return the JSON value in a file. Raise OSError if the file cannot be read or has more than `most` bytes, and
+    """Return the JSON value in a file. Raise OSError if the file cannot be read or has more than `most` bytes. Raise
     ValueError if the JSON is malformed."""
     return parse_json(read_small_file(path, most))

@@ -1,4 +1,4 @@
-"""Finds out whether a session's program has ended, and what it waits for, from files that running programs write."""
+"""Reads the files that running programs write about themselves: does a session's program run, and does it wait?"""
 
 import os
 import sys
@@ -15,25 +15,25 @@ from agentwatch.sources.sessions.fields import Fields, as_object, int_at, number
 
 _MAX_BYTES = 64 * 1024
 _MOST = 1000
-_START = 19  # index of a process's start time in `/proc/<pid>/stat`, counted after its name
-_PATIENCE = 0.5  # a shorter wait, in seconds, does not count, because hooks answer some requests at once
-_FIRST_NAMESPACE = 0xEFFFFFFC  # Linux's first process namespace; from others, not all processes are visible
+_START = 19  # the index of the start time among the fields of `/proc/<pid>/stat` after the process's name
+_PATIENCE = 0.5  # a shorter wait, in seconds, is not shown, because hooks answer some requests at once
+_FIRST_NAMESPACE = 0xEFFFFFFC  # Linux's first process namespace: only in this namespace all processes are visible
 _SHARED = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)  # beginnings of names of file systems that other machines may write to; their processes are not visible here
+)  # beginnings of the names of shared file systems: programs on other machines may write there, unseen from here
 
 
 class Wait(NamedTuple):
-    """A program has waited since a time, in epoch seconds, for the person at its terminal."""
+    """A program waits for a human at its terminal. It needs `what`, and waits `since` this time (epoch seconds)."""
 
     what: str
     since: float
 
 
 class Program(NamedTuple):
-    """The state of the programs that have run a session. `gone`: all of them have ended; None if unknown. `began` is
-    when the running program began, in epoch seconds, and `wait` is what it waits for."""
+    """The state of the programs that have run a session. `gone` tells whether all these programs have ended; None if
+    unknown. `began` and `wait` are about the running program: its start in epoch seconds, and its wait."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -44,8 +44,8 @@ UNKNOWN = Program()
 
 
 class Registered(NamedTuple):
-    """A process, as its program registered it in a file. `began` is its beginning by our clock, and `start` by `/proc`.
-    `domain` says where its pid is valid: the system's name, or a text with the namespace's number. None if unknown."""
+    """A process that a program has registered in a file. `began` is its start in epoch seconds, `start` its start as in
+    `/proc`. The pid is valid only in the `domain`: a system's name, or a text with a namespace's number, or None."""
 
     pid: int
     began: float
@@ -55,20 +55,20 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`, each about one process of a program. The program writes a file when it starts, and removes it
-    when it ends normally. A killed program leaves its file behind.
+    """Reads files `<pid>.json`, each about one process of a program. A program writes its file when it starts, and
+    removes the file at a normal end. A killed program leaves its file behind.
 
-    The file of a process on another machine, or in a container, shows nothing. A file without a domain counts only if
-    the process was seen to run here, or if every possible writer is visible from here."""
+    A file may be from another machine or a container. The process is then missing here although it may run there. So a
+    missing process counts as ended only if it was seen here before, or if its file must be from this system."""
 
     def __init__(self, directory: Path, read_wait: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
         self._read_wait = read_wait
-        self._registered: dict[str, list[Registered]] = {}  # by session: processes that named it last
-        self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
+        self._registered: dict[str, list[Registered]] = {}  # by session: the latest processes that named the session
+        self._seen: set[tuple[int, str | None]] = set()  # processes that were seen on this machine
 
     def refresh(self) -> None:
-        """Read the files as they are now."""
+        """Read all files again."""
         found = defaultdict(list)
         with suppress(OSError):
             for path in islice(self._directory.glob("*.json"), _MOST):
@@ -76,28 +76,28 @@ class Processes:
                     fields = as_object(read_json(path, _MAX_BYTES))
                     session, pid, namespace = text(fields, "sessionId"), int_at(fields, "pid"), int_at(fields, "pidNs")
                     if session is not None and pid is not None and pid > 1:
-                        # Qwen Code writes the boot's id before the start time, and only the number of a namespace.
+                        # Qwen Code writes `<boot id>:<start time>`, and for a namespace only its number.
                         start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
                         found[session].append(Registered(pid, began, start, domain, self._read_wait(fields)))
-        # A process whose file no longer names this session may still run agents of this session.
+        # If a process's file now names another session, the process may still run agents of the earlier session.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
     def program_of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
-        """Return the state of a session's programs. `others` are processes that are known from another place."""
+        """Return the state of a session's programs. `others` are processes that the files do not name."""
         answers = {one: self._has_ended(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return Program(gone=True) if answers and all(answers.values()) else UNKNOWN
-        # A clock that was set back must not hide a wait.
+        # If the clock was set back, the wait lies in the future. It is shown all the same.
         now = time.time()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
     def _has_ended(self, registered: Registered) -> bool | None:
-        """Tell whether no such process runs on this machine, under any user. None if unknown."""
+        """Tell whether a process has ended. None if unknown."""
         pid, _, start, domain, _ = registered
         if domain is not None and not _is_valid_here(domain):
             return None
@@ -122,7 +122,7 @@ def _is_process_gone(pid: int, start: str | None) -> bool | None:
 
 
 def _is_valid_here(domain: str) -> bool:
-    """Tell whether pids of a domain are valid here. The domain names this system or has our namespace's number."""
+    """Tell whether pids of a domain are valid here. The domain then names this system or our process namespace."""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
         if "".join(filter(str.isdigit, namespace)) in domain:
@@ -131,7 +131,7 @@ def _is_valid_here(domain: str) -> bool:
 
 
 def sees_all_processes() -> bool:
-    """Tell whether all processes of this system are visible from here. In a container they are not."""
+    """Tell whether all processes of this system are visible to us. In a container, they are not."""
     try:
         return sys.platform != "linux" or Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
     except OSError:
@@ -140,7 +140,7 @@ def sees_all_processes() -> bool:
 
 @cache
 def is_on_local_disk(path: Path) -> bool:
-    """Tell whether only this system writes at a path, as far as its file system shows."""
+    """Tell whether a path is on a file system that is not shared with other machines. If unknown, return True."""
     try:
         device = path.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines()

@@ -1,4 +1,4 @@
-"""The protocol of every reader of a session store, and the base class of our readers."""
+"""The protocol for readers of session stores, and the base class of our own readers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _LATEST = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 
 _OPENING = 200
-_READ = 500  # so many texts are remembered with their documents, because most occur two or three times soon
+_READ = 500  # so many texts are kept with their documents, because most texts are read two or three times in a row
 
 _DECISION = re.compile(r"\bdecision_id\b[^\n]{0,20}?\b([0-9a-f]{32})\b")
 
-Broken = Callable[[str, BaseException], None]  # called with the name of an unusable reader, and its error
+Broken = Callable[[str, BaseException], None]  # called if a reader fails, with the reader's name and the error
 
 
 class Change(NamedTuple):
-    """A run as it is now, or None if the store no longer has it. `key` is the run's permanent name in the store."""
+    """The new state of a run. `run` is None if the store no longer has the run. `key` always names the same run."""
 
     key: str
     run: Run | None
 
 
 class Found(NamedTuple):
-    """A store, or a part of a store. `sessions` counts the sessions that a human began, and `children` those that an
-    agent began. `skipped` says in one sentence why some are not read. Paths and texts are untrusted."""
+    """A store, or a part of a store. `sessions` counts the sessions that a human began. `children` counts the sessions
+    that an agent began. `skipped` is the reason why some sessions are not read. Paths and texts are untrusted."""
 
     source: str
     place: str
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of the first read, in bytes. Both numbers are equal once everything was read."""
+    """The progress of the first read, in bytes. Both numbers are equal when everything has been read."""
 
     done: int
     total: int
@@ -52,8 +52,8 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class SessionReader(Protocol):
-    """Reads the sessions of one workspace from one program's store, and never writes there. One thread at a time calls
-    it. No content of a store makes it raise: unreadable content is reported in `trouble`."""
+    """Reads the sessions of one workspace from one program's store. It never writes in the store. One thread at a time
+    calls its methods. They do not raise errors for unreadable content, but report this content in `trouble`."""
 
     @property
     def name(self) -> str:
@@ -61,63 +61,63 @@ class SessionReader(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """One sentence for the health line. None if everything was read that should be readable."""
+        """One sentence about content that could not be read, or None. It is shown as the health of the source."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Return the latest state of each run that has changed since the last call, after at most `seconds`. `progress`
-        says whether there is more to read at once."""
+        """Return the new state of each run that has changed since the last call. Take at most `seconds`. If more is to
+        be read, `progress` shows this, and the caller calls again at once."""
 
     @property
     def progress(self) -> Progress:
         """The progress of reading."""
 
     def text(self, digest: str) -> str | None:
-        """Return the text of a prompt or an answer, by its digest. Return None if the text is no longer available."""
+        """Return the prompt or answer that has this digest. Return None if its text is no longer available."""
 
     def found(self) -> Sequence[Found]:
-        """Return the stores that were found or skipped, with the reasons."""
+        """Return the stores that were found. Include skipped stores, with the reasons."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all open files and databases."""
 
 
 @lru_cache(_READ)
 def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
-    """Return the return in a session's text, or else its packet. If `handed_over`, look for a packet only."""
+    """Parse the return in a session's text, or else the packet (the JSON of a handoff). With `handed_over`, parse only
+    the packet. Return None if the text has neither."""
     if "{" not in text and "#" not in text:
-        # Such a text follows no contract. So most sessions need not wait until the contracts are loaded.
+        # A text without these characters follows no contract. So most sessions do not need the slow import below.
         return None
-    # Imported in the source's thread, because the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
     return read_document(text, "", embedded=not handed_over, handed_over=handed_over)
 
 
 def message(text: str, at: float) -> Message:
-    """Return a prompt or an answer as a message, with the documents in it as the contracts read them."""
-    # The text may be a prompt or an answer, so both kinds of documents are looked for.
+    """Make a message of a prompt or an answer: its time, its digest, its beginning, and the documents in the text."""
+    # It is not known whether the text is a prompt or an answer. So look for a return and for a packet.
     reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     packet = read_stored(text, handed_over=True) if both else None
-    # The models of the documents are not kept, to save memory.
+    # Leave out the pydantic models of the documents, to save memory.
     found = [one and Document(one.document, one.findings, one.complete) for one in (reading, packet)]
     match = _DECISION.search(text) if packet is None and "decision_id" in text else None
     return Message(at, digest_of(text), first_sentence(text, _OPENING), found[0], found[1], match and match[1])
 
 
 class StoreReader:
-    """The base of our readers. Nothing stays open between two calls. Texts are kept compressed, by digest."""
+    """The base class of our readers. It keeps the texts of prompts and answers in memory, compressed, by digest."""
 
     name: str
     trouble: str | None
-    skipped: str = ""  # the reason why some content is left out, if this is intended
+    skipped: str = ""  # the reason why some content is left out on purpose
 
     def __init__(self) -> None:
         self.last_runs: Mapping[str, Run] = {}  # the runs of the last call, by key
         self._texts: dict[str, bytes] = {}
 
     def keep_message(self, text: str, at: float) -> Message:
-        """Return a text as a message, as the function `message` does, and keep the text."""
+        """Make a message of a text, and keep the text for the method `text`."""
         made = message(text, at)
         if made.digest not in self._texts:
             self._texts[made.digest] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
@@ -128,11 +128,11 @@ class StoreReader:
         return None if data is None else zlib.decompress(data).decode("utf-8", "surrogatepass")
 
     def stores(self) -> Sequence[str]:
-        """Return the places that were searched for sessions of the workspace."""
+        """Return the paths that were searched for sessions of the workspace."""
         raise NotImplementedError
 
     def found(self) -> Sequence[Found]:
-        """Return a row for each existing store."""
+        """Return a row for each of the `stores`."""
         stores, rows = self.stores(), []
         for store in stores:
             runs = [run for run in self.last_runs.values() if len(stores) == 1 or run.place.startswith(store)]
@@ -142,10 +142,10 @@ class StoreReader:
         return rows
 
     def close(self) -> None:
-        """Do nothing, because nothing stays open."""
+        """Do nothing, because no file stays open between two calls."""
 
     def update_runs(self, runs: Mapping[str, Run]) -> list[Change]:
-        """Take these as all runs, and return the changes since the last call."""
+        """Store the new state of all runs, and return the changes since the last call."""
         before, self.last_runs = self.last_runs, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
         others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
@@ -153,12 +153,12 @@ class StoreReader:
 
 
 def count_noun(count: int, noun: str) -> str:
-    """Return a number with its noun, such as `2 files`."""
+    """Return a number with a noun, such as `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def validate_run(fields: object) -> Run:
-    """Return the run made of untrusted fields. Raise ValueError with the reason if a field is wrong."""
+    """Make a run from untrusted fields. Raise ValueError with the reason if a field is wrong."""
     try:
         run: Run = adapter_of(Run).validate_python(fields)
     except ValueError as error:
@@ -179,12 +179,12 @@ def messages_of(run: Run) -> list[Message]:
 
 @cache
 def adapter_of(shape: type) -> TypeAdapter[Any]:
-    """Return a pydantic adapter that makes values of a type. It raises ValueError for wrong fields."""
+    """Return the pydantic adapter for a type. The adapter raises ValueError for wrong fields."""
     from pydantic import TypeAdapter  # imported late, because the files source does not need it
 
     return TypeAdapter(shape)
 
 
 def is_time(value: object) -> TypeGuard[int | float]:
-    """Tell whether a value is a time in seconds since the epoch."""
+    """Tell whether a value is a time in seconds since 1970."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST

@@ -1,7 +1,7 @@
-"""The readers of the session stores of one workspace. A reader is loaded once its program has a store.
+"""Finds the session stores of all supported programs, and opens their readers.
 
-An entry point of the group `agentwatch.sources` names a callable. The callable takes the workspace, a `pathlib.Path`.
-It returns a `SessionReader`, or None if there is nothing to read."""
+Another package can add a reader by an entry point of the group `agentwatch.sources`. The entry point names a callable.
+The callable takes the workspace (a `pathlib.Path`), and returns a `SessionReader`, or None if there is no store."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 GROUP = "agentwatch.sources"
 CLAUDE_CODE = "claude-code"
-_NOT_READ = "saoudrizwan.claude-dev"  # Cline, from which Roo Code is derived: its tasks hand nothing to each other
+_NOT_READ = "saoudrizwan.claude-dev"  # Cline, from which Roo Code is derived; Cline's tasks have no child tasks
 _COMMAND_LINE = ".vscode-mock/global-storage"
-_LINES = 20  # one of so many first lines of a transcript names the session's directory
+_LINES = 20  # the session's directory is in one of the first lines of a transcript, at most so many
 _MOST_BYTES = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """Where a program keeps its sessions: in `directory` of the user's home, unless one of `variables` names another
-    place. If `is_home`, the variable names another home. The transcripts fit `pattern` below `sessions`."""
+    """The place where a program keeps its sessions: `directory` in the user's home. One of the environment `variables`
+    may name another place, or another home if `is_home`. Transcripts match `pattern` in the subdirectory `sessions`."""
 
     reader: str
     variables: tuple[str, ...]
@@ -48,12 +48,12 @@ _HOMES = {
     "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
-# By program: the variable that names another database, and the stems of file names in the program's directory.
+# By program: the environment variable that names another database, and the stems of the database's file name.
 _DATABASES = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-    """Yield the readers whose names are not in `known`. New stores may appear while agentwatch runs."""
+    """Yield a reader for each store whose reader's name is not in `known`. If a reader fails, call `broken`."""
     for name, (reader, *arguments) in _find_programs().items():
         if name not in known:
             yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
@@ -68,7 +68,7 @@ def has_stores() -> bool:
 
 
 def _find_programs() -> dict[str, tuple[object, ...]]:
-    """Return the reader of each program with a store, by the reader's name: its module, class and arguments."""
+    """Return each program that has a store, by the name of its reader: the reader's class, and its arguments."""
     stores: dict[str, tuple[object, ...]] = {
         name: (home.reader, home_of(name)) for name, home in _HOMES.items() if may_exist(home_of(name))
     }
@@ -80,7 +80,7 @@ def _find_programs() -> dict[str, tuple[object, ...]]:
 
 
 def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
-    """Yield the readers of other packages. A reader whose name is taken is reported as broken."""
+    """Yield the readers of other packages. If two readers have the same name, report the second as broken."""
     from importlib.metadata import entry_points
 
     from agentwatch.sources.sessions.reader import SessionReader
@@ -103,7 +103,7 @@ def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionRead
 
 
 def _may_have_reader(place: str) -> bool:
-    """Tell whether a package in a directory may have a reader. This is much faster than `entry_points`."""
+    """Tell whether a package that is installed in `place` names our group. This is much faster than `entry_points`."""
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
             if GROUP.encode() in described.read_bytes():
@@ -112,7 +112,7 @@ def _may_have_reader(place: str) -> bool:
 
 
 def home_of(name: str) -> Path:
-    """Return the directory in which a reader's program keeps its sessions. The directory may not exist."""
+    """Return the directory in which a program keeps its sessions. It may be missing. `name` is the reader's name."""
     home = _HOMES[name]
     named = next(filter(None, map(os.environ.get, home.variables)), None)
     if named is None or home.is_home:
@@ -121,7 +121,7 @@ def home_of(name: str) -> Path:
 
 
 def session_paths() -> dict[str, Sequence[Path]]:
-    """Return where each supported program keeps its sessions, by the name of its reader. The paths may not exist."""
+    """Return the paths where each supported program keeps its sessions, by the reader's name. Paths may be missing."""
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_data_directory() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
@@ -130,8 +130,8 @@ def session_paths() -> dict[str, Sequence[Path]]:
 
 
 def find_databases() -> dict[str, Path]:
-    """Return the existing databases of OpenCode and Kilo Code by source; the usual database of a program comes first.
-    Sources are `opencode`, `kilo` and `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
+    """Return the existing databases of OpenCode and Kilo Code, by the reader's name: `opencode`, `kilo` or a longer
+    name such as `opencode-<channel>`. The usual database of a program comes before its other databases."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
         directory, chosen = _data_directory() / program, os.environ.get(variable, "")
@@ -140,7 +140,7 @@ def find_databases() -> dict[str, Path]:
             with suppress(OSError):
                 paths += sorted(directory.glob(f"{stem}-*.db"))
         paths += [directory / chosen] if chosen not in ("", ":memory:") else []
-        # A path that is no file, or is unreadable, is included: its reader reports the fault.
+        # A path that is no file, or is unreadable, is included too, so that its reader reports the fault.
         for path in filter(may_exist, paths):
             if path not in stores.values():
                 name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
@@ -149,12 +149,12 @@ def find_databases() -> dict[str, Path]:
 
 
 def find_roo_storages(home: Path) -> list[Path]:
-    """Return the directories with `tasks/` of Roo Code, or an extension derived from it, in any editor."""
+    """Return the storage directories of Roo Code and its derived extensions in all editors. Each has `tasks/`."""
     # A remote editor keeps its storage on the remote machine, in `.vscode-server` or `.cursor-server`.
     patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
     found: list[Path] = []
     for above, pattern in ((_editor_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
-        # A broken mount must only hide the directories listed after it.
+        # After an error, such as a broken mount, search on with the next pattern.
         with suppress(OSError):
             found += above.glob(pattern)
     return sorted(path for path in found if path.name != _NOT_READ and may_exist(path / "tasks"))
@@ -175,14 +175,14 @@ def _data_directory() -> Path:
 
 
 def find_live_directories(since: float) -> dict[str, float]:
-    """Return the directories with sessions alive at `since` or later, each with its last sign of life. Times are in
-    epoch seconds. The directories are spelled as in the stores."""
+    """Return the working directories of sessions that wrote something at `since` or later, each with the time of the
+    last write. Times are in epoch seconds. The directories are spelled as in the stores."""
     import sqlite3
 
     from agentwatch.sources.opencode import ForeignDatabase, find_directories
 
     places = [(home_of(name) / home.sessions, home.pattern) for name, home in _HOMES.items()]
-    # The files of a task are replaced, so the time of its directory is that of the last change.
+    # Roo Code replaces the files of a task, so the mtime of the task's directory shows the last change.
     places += [(storage, "tasks/*") for storage in find_roo_storages(user_home())]
     found: list[tuple[str, float]] = []
     for path in (path for place, pattern in places for path in place.glob(pattern)):
@@ -191,18 +191,18 @@ def find_live_directories(since: float) -> dict[str, float]:
             if at >= since and (directory := _directory_of_session(path)) is not None:
                 found.append((directory, at))
     for path in find_databases().values():
-        # An unreadable database is reported by its reader, when its workspace is watched.
+        # An unreadable database is left out here. Its reader reports it when a workspace is watched.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).connect() as connection:
             found += [one for one in find_directories(connection) if one[1] >= since]
     return dict(sorted(found, key=itemgetter(1)))
 
 
 def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
-    """Return the existing directories by their real paths, each with its last sign of life. A directory is left out if
-    it is part of another, as `is_part(other, directory)` tells."""
+    """Return the real paths of the directories in `alive` that exist, each with its latest time. A directory is left
+    out if it is part of another directory: then `is_part(other, directory)` is true."""
     places: dict[str, float] = {}
     for directory, at in alive.items():
-        # A relative path has an unknown base.
+        # Nobody knows to which directory a relative path belongs.
         if os.path.isabs(directory) and "\0" not in directory and os.path.isdir(directory):  # noqa: PTH117
             place = os.path.realpath(directory)
             places[place] = max(places.get(place, 0.0), at)
@@ -211,8 +211,8 @@ def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bo
 
 
 def _directory_of_session(path: Path) -> str | None:
-    """Return the directory that the first records of a transcript name. For Gemini CLI, a file of the project names the
-    directory; for Roo Code, a file of the task."""
+    """Return the session's working directory from the first lines of its transcript. Roo Code names it in a file of the
+    task, and Gemini CLI in a file of the project."""
     from agentwatch.sources.gemini import read_project_root
     from agentwatch.sources.sessions.fields import Tail, as_object, directory_in, read_json, text
 

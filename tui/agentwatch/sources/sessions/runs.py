@@ -1,4 +1,4 @@
-"""Makes runs from the entries of agents, for all programs: an account of each agent, and the links between agents."""
+"""Makes runs for all programs, from the state of each agent (`Account`) and its link to its parent (`AgentLink`)."""
 
 import re
 from collections import deque
@@ -34,7 +34,7 @@ from agentwatch.sources.sessions.fields import (
 )
 from agentwatch.sources.sessions.reader import message
 
-SESSION = ""  # stands for the session itself, in place of an agent's id
+SESSION = ""  # the id that stands for the session's own agent
 OPEN = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS = "ended without a word"
 UNREAD = "ended, but what it said cannot be read"
@@ -44,7 +44,7 @@ CUT_OFF = "cut off before it answered"
 Keep = Callable[[str, float], Message]  # makes a message from a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS = 100  # only so many earlier rounds of a session are kept, because people talk to a session for days
+_KEPT_ROUNDS = 100  # so many earlier rounds of a session are kept, because people talk to a session for days
 _CHECKLISTS = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
@@ -57,7 +57,7 @@ ENDINGS = {
     "stopped": RunState.CANCELED,
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
-}  # by the programs' words; a paused agent was left behind when its program ended
+}  # by the word of the program; an agent is "paused" if its program ended before the agent did
 _LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST = ("[tool call did not complete", "no completion record")
 
@@ -73,7 +73,7 @@ class RunStatus(NamedTuple):
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work to `child`, if known. `asked_at` orders the runs of a parent."""
+    """A call by which an agent hands out work. `child` is the new agent's id. `asked_at` orders the parent's calls."""
 
     id: str
     at: float | None = None
@@ -84,22 +84,22 @@ class AgentCall:
     background: bool = False
     child: str | None = None
     prompt_missing: str = ""
-    waits_in: str = ""  # the message that contains this call, while the call has no answer
+    waits_in: str = ""  # the id of the message with this call, as long as the call has no result
 
 
 NO_CALL = AgentCall("")
 
 
 class Account:
-    """The state of one agent, by its records: its rounds, activity and tokens. Times are in epoch seconds.
+    """The state of one agent, from the lines of its transcript. Times are in epoch seconds.
 
-    A round begins with a prompt and ends with an answer. `begun` is the beginning of the last round, and `earlier` are
-    the rounds before it, oldest first. `places` are the spellings of the workspace's path."""
+    A round begins with a prompt and ends with an answer. `begun` is the last round, as it was at its beginning. The
+    rounds before it are in `earlier`, oldest first. `places` are the spellings of the workspace's path."""
 
     question_tools: ClassVar[tuple[str, ...]] = ()
     title: str | None = None
     last: Answer | None = None  # the agent's last words
-    prompt_missing = ""  # the reason why the agent's prompt is unknown, if there is a known reason
+    prompt_missing = ""  # the reason why the agent's prompt is unknown, or ""
 
     not_understood = 0
     state = RunState.SUBMITTED
@@ -109,8 +109,8 @@ class Account:
     started_at: float | None = None
     updated_at = 0.0
     ended_at: float | None = None
-    round_at = float("-inf")  # the beginning of the last round; earlier reports to the parent are about other rounds
-    prompted_at = 0.0  # the last time that a human, or a parent, has told the agent something
+    round_at = float("-inf")  # the beginning of the last round; a report to the parent before it is about another round
+    prompted_at = 0.0  # the time of the last prompt from a human or the parent
     model: str | None = None
     one_shot = False
     tokens = 0
@@ -124,7 +124,7 @@ class Account:
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
-        self.ends: dict[str, RunStatus] = {}  # by id of agent or call: the ends reported to this agent
+        self.ends: dict[str, RunStatus] = {}  # ends of other agents that were reported to this agent, by agent or call
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.open: dict[str, Entry] = {}  # calls without a result, by id
@@ -133,7 +133,7 @@ class Account:
         self._told: dict[str, Notification] = {}
 
     def add(self, fields: Record) -> None:
-        """Take in a record. Never raise for its content."""
+        """Update the state by a record (a line of the transcript). No content of the record raises an error."""
 
     @property
     def said(self) -> Message | None:
@@ -141,30 +141,30 @@ class Account:
 
     @property
     def waiting(self) -> str:
-        """The agent's request to a human: an open call of a question tool. "" if there is none."""
+        """The thing that the agent needs from a human, in words, or "" if it needs nothing."""
         asked = (call for call in reversed(self.open.values()) if call.tool in self.question_tools)
         return next(map(describe_question, asked), "")
 
     @property
     def doing(self) -> Activity | None:
-        """The agent's present or last activity. None if it has done nothing since its last prompt."""
+        """The agent's current or last activity. None if the agent has done nothing since its last prompt."""
         last = self._latest
         if last is None or isinstance(last, Activity):
             return last
         if last.kind is EntryKind.WORDS:
             return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
         is_over = last.call not in self.open
-        # A call that still runs is more informative than one that is over.
+        # If the last call is over, show another call that still runs.
         call = next(reversed(self.open.values())) if is_over and self.open else last
         given = main_argument(call.tool, call.given, self._places)
         repeats = self._repeats if call is last else 1
         return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over and call is last, repeats)
 
     def all_rounds(self) -> list[Turn]:
-        """Return all rounds, with the current one last."""
+        """Return all rounds. The last round is the current round."""
         if self.begun is None:
             return []
-        # In a human's own session, an answer is no return.
+        # In a session that a human began, an answer is no return.
         said = self.said if self.is_agent else None
         last = replace(self.begun, state=self.state, said=said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
@@ -180,7 +180,7 @@ class Account:
         self.updated_at = max(self.updated_at, at)
 
     def resume(self, at: float) -> None:
-        """Record that the agent works again, so that its earlier words were not its answer."""
+        """Record that the agent works again. Its earlier words are then not its answer."""
         self.touch(at)
         self.state, self.reason, self.ended_at, self.answer = RunState.WORKING, "", None, None
 
@@ -189,7 +189,7 @@ class Account:
         self.state, self.reason, self.ended_at, self.updated_at = state, reason, at, max(self.updated_at, at)
 
     def add_entry(self, entry: Entry) -> None:
-        """Update the activity, the open calls and the checklist by an entry."""
+        """Update the activity, the open calls and the checklist with the next entry."""
         match entry.kind:
             case EntryKind.WORDS:
                 if entry.text and not entry.text.isspace():
@@ -213,20 +213,20 @@ class Account:
         self.open.clear()
 
     def set_todos(self, todos: tuple[Todo, ...] | None, at: float) -> None:
-        """Set the checklist. A changed item describes the activity better than the call that changed the item."""
+        """Set the checklist. If an item has changed, this item becomes the activity."""
         self._latest = find_moved_todo(self.todos, todos, at) or self._latest
         self.todos = todos
 
     def keep_lazily(self, text: str, at: float) -> Answer:
-        """Return a function that makes a message on demand. Most answers are followed by another one."""
+        """Return a function that makes the message of a text. It is called only if no later text replaces this text."""
         return cache(partial(self.keep, text, at))
 
     def record_call(
         self, entry: Entry, words: str | None, kind: str = "subagent_type", title: str = "description"
     ) -> AgentCall:
-        """Record a call that hands out work. `kind` and `title` are names of the call's arguments."""
-        # Each time must be later than the time before, so that a clock set back does not change the order. Times in the
-        # stores are no finer than a millisecond.
+        """Record a call that hands out work. `words` is the prompt. `kind` and `title` are names of arguments."""
+        # Each `asked_at` must be later than the `asked_at` before, even if the clock was set back. The stores have
+        # times in milliseconds.
         self._asked_at, given = max(entry.at, self._asked_at + 0.001), entry.given
         background, names = given.get("run_in_background") is True, (text(given, kind), text(given, title))
         prompt = self.keep(words, entry.at) if words is not None else None
@@ -234,7 +234,7 @@ class Account:
         return call
 
     def record_end(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
-        """Record that another agent has ended. `name` is the agent's or the call's id, `status` the program's word."""
+        """Record that another agent has ended. `name` is its id or the call's id. `status` is a word of the program."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
         state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
@@ -244,9 +244,9 @@ class Account:
             self.ends[call.child] = self.ends[name]
 
     def record_notification(self, content: object, at: float) -> Notification | None:
-        """Record the end of an agent if a text is a notification of it. Return the notification, or None."""
+        """If a text is a notification that an agent has ended, record the end and return the notification."""
         notice = read_notification(content) if isinstance(content, str) else None
-        # Up to three records have the same notification, but only the first has the right time.
+        # Up to three lines of a transcript have the same notification. The first line has the right time.
         if notice and self._told.get(notice.task_id) != notice:
             self._told[notice.task_id] = notice
             for name in (notice.task_id, notice.tool_use_id):
@@ -255,7 +255,7 @@ class Account:
 
 
 def describe_question(call: Entry) -> str:
-    """Return in words what a call needs from a human."""
+    """Return the thing that a call needs from a human, in words, such as "an approval of its plan"."""
     return "an approval of its plan" if call.tool == "ExitPlanMode" else question_text(call.given)
 
 
@@ -263,11 +263,11 @@ NO_ACCOUNT = Account(message)
 
 
 class AgentLink(NamedTuple):
-    """How an agent is linked to its parent. `parent` is the id of the `asker`, or SESSION. `call` is the asker's first
-    call for the agent.
+    """The link of an agent to its parent. `parent` is the parent's id, or SESSION. `asker` is the parent's account.
+    `call` is the parent's call that began the agent.
 
-    `reports` are the agent's ends, as other agents were told of them, oldest first. `claim` is the id of the call that
-    began the agent, or None if unknown; that call may not be read yet. `meta` describes the agent."""
+    `reports` are the agent's ends as they were reported to other agents, oldest first. `claim` is the id of `call`, or
+    None if unknown. It may be known before the call is read. `meta` has the fields of the agent's description."""
 
     parent: str = SESSION
     asker: Account = NO_ACCOUNT
@@ -278,12 +278,12 @@ class AgentLink(NamedTuple):
 
 
 def link_agents(accounts: Mapping[str, Account], descriptions: Mapping[str, Fields]) -> dict[str, AgentLink]:
-    """Return the links of all known agents by id, and of calls without a known agent.
+    """Return the link of each known agent, by its id. A call whose agent is unknown gets a link under the call's id.
 
-    `accounts` are by the id of the agent; the session's own account is under SESSION. `descriptions` are the fields of
-    files that describe agents."""
+    `accounts` and `descriptions` are by the agent's id; SESSION stands for the session's own agent. `descriptions` are
+    the fields of files in which a program describes its agents."""
     calls: dict[str, tuple[str, AgentCall]] = {}
-    # The session comes first, because the transcript of a forked agent repeats calls of the session.
+    # The session must come first, because a forked agent's transcript repeats calls of the session.
     for owner, account in sorted(accounts.items()):
         for call in account.calls.values():
             calls.setdefault(call.id, (owner, call))
@@ -304,11 +304,11 @@ def link_agents(accounts: Mapping[str, Account], descriptions: Mapping[str, Fiel
     for agent in dict.fromkeys([*claims, *descriptions, *filter(None, accounts)]):
         meta, claim = descriptions.get(agent, {}), claims.get(agent)
         owner, call = calls.get(claim or "", (SESSION, NO_CALL))
-        # An agent's description may be written before its transcript, after it, or never.
+        # The description may name the parent, but some agents have no description yet, or never get one.
         parent = text(meta, "parentAgentId") or owner
         is_background = call.background or meta.get("requestShape") == "background"
         ends = [one.ends[name] for one in accounts.values() for name in (agent, call.id) if name in one.ends]
-        # The end of an earlier round says nothing about the last round.
+        # Only ends in the agent's last round are of interest.
         since = accounts.get(agent, NO_ACCOUNT).round_at
         links[agent] = AgentLink(
             parent,
@@ -337,8 +337,8 @@ def run_of(
     model: str | None = None,
     prompt: Message | None = None,
 ) -> Run:
-    """Return the run of an agent, or of a session if `parent` is None. The account and the call may be empty. `seen_at`
-    is the time of another sign of life. `name` is the agent's own name, and `agent` is its kind."""
+    """Return the run of an agent, or of a session if `parent` is None. The account may be `NO_ACCOUNT`, and the call
+    `NO_CALL`. `seen_at` is the time of another sign of life. `name` is the agent's own name, `agent` its kind."""
     state, said = status.state, status.said if status.state is RunState.ENDED else None
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
     ended_at = None if state in OPEN or status.ended_at is None else max(started_at, status.ended_at)

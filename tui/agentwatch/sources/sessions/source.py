@@ -18,13 +18,13 @@ from agentwatch.sources.sessions.entries import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader, validate_run
 from agentwatch.text import describe_error
 
-_SLICE_SECONDS = 0.05  # the longest turn of one reader, so that the others do not wait
-_PAUSE_SECONDS = (0.2, 2.0)  # between two reads of all stores: soon after a change, and later
-_LIVELY_SECONDS = 10.0
-_GLANCE_SECONDS = 0.04  # between two looks at the files of working sessions
-_COST = 4.0  # rest before the next read, as a multiple of the last read's duration
-_AT_WORK_SECONDS = 900.0
-_MOST_AT_WORK = 256  # sessions with a sign of life in the last `_AT_WORK_SECONDS`
+_SLICE_SECONDS = 0.05  # the time that one reader may take before the next reader gets its turn
+_PAUSE_SECONDS = (0.2, 2.0)  # seconds between two reads of all stores: a short time after a change, and later
+_LIVELY_SECONDS = 10.0  # the shorter pause is used for so many seconds after a change
+_GLANCE_SECONDS = 0.04  # between two checks whether the files of working sessions have changed
+_COST = 4.0  # the rest before the next check, as a multiple of the last read's duration
+_AT_WORK_SECONDS = 900.0  # a working session is checked often until so many seconds after its last sign of life
+_MOST_AT_WORK = 256  # at most so many sessions are checked often
 _SEARCH_SECONDS = 10.0  # between two searches for new stores
 _FUTURE_SECONDS = 60.0
 
@@ -34,10 +34,10 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(BackgroundThread[Batch], Source):
-    """Emits the runs in all session stores. The source's thread gives the names of known readers to `open_readers`.
+    """Emits the runs in all session stores. `open_readers` gets the names of the known readers and opens new readers.
 
-    If `session` is given, only the session whose id begins so is emitted, with all that came from it. One thread at a
-    time calls the readers. A reader that raises is shown as a problem until it succeeds."""
+    If `session` is given, only sessions whose ids begin with this text are emitted, with all their agents. One thread
+    at a time calls the readers. A reader that raises an error is shown as a problem until its next success."""
 
     thread_name = "agentwatch-sessions"
 
@@ -54,11 +54,11 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
-        self._runs: dict[str, Run] = {}  # by path: all runs of the readers; and in the next line, the emitted runs
-        self._emitted: dict[str, Run] = {}
+        self._runs: dict[str, Run] = {}  # all runs of the readers, by `<reader's name>:<key of the run>`
+        self._emitted: dict[str, Run] = {}  # the runs that were emitted, by the same text
 
     def scan(self) -> Batch:
-        """Return all runs that the stores hold now. Any thread may call this."""
+        """Read all stores once, and return their runs. Any thread may call this."""
         with self._lock:
             self._open_new_readers()
             for name in self._readers:
@@ -69,7 +69,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
             return Batch(self._make_events(), self._health())
 
     def content(self, digest: str) -> str | None:
-        """Return the text of a prompt or an answer, by its digest. Any thread may call this."""
+        """Return the prompt or answer that has this digest. Any thread may call this."""
         texts = (self._call_reader(name, lambda reader: reader.text(digest)) for name in list(self._readers))
         return next((text for text in texts if text is not None), None)
 
@@ -81,7 +81,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """One problem for each reader with trouble, at its first store."""
+        """A problem for each reader that reports one. Its place is the reader's first store."""
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
@@ -90,7 +90,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return tuple(problems)
 
     def found(self) -> list[Found]:
-        """Return the stores that were found, reader by reader."""
+        """Return the stores that all readers have found."""
         return [row for name in list(self._readers) for row in self._list_stores(name)]
 
     def close(self) -> None:
@@ -134,11 +134,11 @@ class SessionsSource(BackgroundThread[Batch], Source):
             self._emitted_health = health
             try:
                 emit(Batch(news, health))
-            except RuntimeError:  # the receiver has closed, so nobody listens any more
+            except RuntimeError:  # the receiver's event loop is closed, so nobody receives events any more
                 self._stopped = True
 
     def _make_events(self) -> tuple[Event, ...]:
-        """Return the events for runs of the requested session that have changed since they were emitted."""
+        """Return an event for each run of the requested session that has changed or gone since the last call."""
         before, session, runs = self._emitted, self._session or "", {run.session: run for run in self._runs.values()}
         self._emitted = {
             path: run for path, run in self._runs.items() if not session or _root_id(run, runs).startswith(session)
@@ -149,7 +149,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
         return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate([*changed, *gone], first))
 
     def _read_changes(self, name: str, seconds: float) -> bool:
-        """Take in the changes of a reader, and tell whether there were any."""
+        """Store the changes of a reader, and tell whether there were any."""
 
         def read_reader(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
             is_ours = type(reader).__module__.startswith("agentwatch.")
@@ -165,14 +165,14 @@ class SessionsSource(BackgroundThread[Batch], Source):
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
             self._runs.pop(path, None)
             if run:
-                # A time in the future would keep a dead run from going stale.
+                # With a time in the future, a dead run would long seem to be active.
                 is_to_come = run.updated_at > now + _FUTURE_SECONDS
                 self._runs[path] = replace(run, updated_at=now) if is_to_come else run
             let_others_work()
         return bool(changes)
 
     def _call_reader(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
-        """Return the answer of a reader, or None if it raises: the other readers' sessions are still shown."""
+        """Return a reader's answer to a question. If the reader raises an error, record the error and return None."""
         try:
             with self._lock:
                 return question(self._readers[name])
@@ -205,7 +205,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
 
 
 def _check_change(change: Change, name: str) -> Change:
-    """Return a change from another package's reader. Raise ValueError or TypeError if a field is wrong."""
+    """Check a change from a reader of another package. Raise ValueError or TypeError if a field is wrong."""
     key, run = change
     run = None if run is None else validate_run(asdict(run))
     if run and run.source != name:
@@ -214,7 +214,7 @@ def _check_change(change: Change, name: str) -> Change:
 
 
 def _root_id(run: Run, runs: dict[Session, Run]) -> str:
-    """Return the id of the session from which a run came. If the parents form a cycle, stop where it closes."""
+    """Return the id of the session at the top: the last known ancestor of a run. A cycle of parents is cut."""
     seen = {run.session}
     while (above := runs.get((run.source, run.parent_session or ""))) is not None and above.session not in seen:
         run = above
@@ -223,7 +223,7 @@ def _root_id(run: Run, runs: dict[Session, Run]) -> str:
 
 
 def _files_to_watch(place: str) -> tuple[str, ...]:
-    """Return the files that change when a run or its agents write. Agents' files lie near the transcript."""
+    """Return the paths whose mtimes change when a run or its agents write something."""
     above, _, name = place.rpartition("/")
     if name.endswith(".db"):
         return place, f"{place}-wal"

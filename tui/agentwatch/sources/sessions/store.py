@@ -1,4 +1,4 @@
-"""The base of readers for programs that keep files of JSON lines: find files, read new lines, return changed runs."""
+"""The base class of readers for programs that keep files of JSON lines. A record is the JSON object in one line."""
 
 import os
 import re
@@ -34,16 +34,16 @@ from agentwatch.sources.sessions.runs import (
 from agentwatch.sources.worktrees import lies_in_other_worktree
 
 _CHUNK = 1024 * 1024
-_HEAD = 64 * 1024  # bytes of one read, while it is unknown whether the session belongs to the workspace
-_META = ".meta.json"  # the ending of files that describe an agent
+_HEAD = 64 * 1024  # bytes of one read, as long as it is unknown whether the session belongs to the workspace
+_META = ".meta.json"  # the ending of the name of a file that describes an agent
 _LARGEST_META = 256 * 1024
-_QUIET = 15.0  # seconds without a change after which a missing process counts as gone
+_QUIET = 15.0  # a missing process counts as ended if the session's files have not changed for so many seconds
 _CUT = 200
 _OTHER = re.compile(r"[^a-zA-Z0-9]")
 
 
 class FoundFile(NamedTuple):
-    """One file of the store. In the session's own file, `agent` is SESSION."""
+    """One file of the store. `agent` is the agent's id, or SESSION if the file is the session's own."""
 
     path: str
     project: str
@@ -54,8 +54,8 @@ class FoundFile(NamedTuple):
 
 @dataclass(slots=True)
 class StoredFile:
-    """A file of lines, and the `fold` that takes in its records. The program's reader makes the fold, for one agent or
-    a whole session. The fold depends only on the records, not on when they were read."""
+    """A file of JSON lines and its `fold`. The fold is an object that gets all records of the file. It holds the state
+    of one agent or of a whole session."""
 
     agent: str
     tail: Tail
@@ -66,7 +66,7 @@ class StoredFile:
 
 
 class AgentDescription(NamedTuple):
-    """A file that describes an agent. Its `fields` are empty until the file can be understood."""
+    """A file that describes an agent. `fields` is its JSON object, or empty as long as the file is not valid."""
 
     agent: str
     status: os.stat_result
@@ -75,10 +75,10 @@ class AgentDescription(NamedTuple):
 
 @dataclass(slots=True)
 class Session:
-    """One session of a project directory. `files` and `descriptions` are by path.
+    """One session in the store. `files` and `descriptions` are by path.
 
-    `belongs` tells whether the session was begun in the workspace; None if not yet known. A session of another
-    workspace is read only up to the record that names its directory."""
+    `belongs` tells whether the session began in the workspace; None as long as this is unknown. A session of another
+    workspace is read only up to the record that names the working directory."""
 
     id: str
     project: str
@@ -87,37 +87,37 @@ class Session:
     descriptions: dict[str, AgentDescription] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
-    is_whole: bool = False  # all files were read to the end once
+    is_whole: bool = False  # whether all files have been read to their end once
     program: object = UNKNOWN
 
     @property
     def newest(self) -> float:
-        """When a file of the session last changed, in epoch seconds."""
+        """The time of the last change to a file of the session, in epoch seconds."""
         return max((file.status.st_mtime for file in self.files.values()), default=0.0)
 
     @property
     def folds(self) -> dict[str, Any]:
-        """The objects that took in the records of the files, by agent."""
+        """The folds of the files, by agent."""
         return {file.agent: file.fold for file in self.files.values()}
 
     def place(self, agent: str) -> str:
-        """Return the path of an agent's file, or else of the session's, or else of any agent's."""
+        """Return the path of the agent's file. If there is none, return the session's own file, or else any file."""
         places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
     @property
     def unread(self) -> list[StoredFile]:
-        """The files that are not read to their end."""
+        """The files that have not been read to their end. Files of another workspace are left out."""
         return [file for file in self.files.values() if file.unread and self.belongs is not False]
 
 
 def slug(directory: str) -> str:
-    """Return the name, uncut, that programs give to the directory with a working directory's sessions."""
+    """Return the name of the store's directory for a working directory. Programs cut the name if it is long."""
     return _OTHER.sub("-", unicodedata.normalize("NFC", directory))
 
 
 def contains(workspace: str, directory: str) -> bool:
-    """Tell whether a directory is the workspace or below it, but not in another work tree of its repository."""
+    """Tell whether a directory is the workspace, or is below it and not in another work tree of the repository."""
     above, below = unicodedata.normalize("NFC", workspace), unicodedata.normalize("NFC", directory)
     if below == above:
         return True
@@ -125,17 +125,17 @@ def contains(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC):
-    """Reads the sessions begun in `workspace` or below it, from the store in `home`. Implements SessionReader."""
+    """Reads the sessions that began in `workspace` or below it. The program's store is in the directory `home`."""
 
-    # The pattern of paths of files in a project's directory. In the path of a session's own file, the group `own` is
-    # the session's id. In the path of an agent's file, the groups are `agent` and `session`, if the path names the
-    # session.
+    # A pattern for the paths of files in a project's directory (a directory of the store for one working directory). In
+    # the path of a session's own file, the group `own` matches the session's id. In the path of an agent's file, the
+    # groups `agent` and `session` match their ids. A path without the session's id has no group `session`.
     files: ClassVar[str]
-    directories: ClassVar[str]  # pattern of directories to enter
-    projects_in: ClassVar[str] = "projects"  # the program's directory that holds all projects
+    directories: ClassVar[str]  # a pattern for the paths of subdirectories to enter
+    projects_in: ClassVar[str] = "projects"  # the directory in `home` that holds the directories of all projects
     fold: Callable[..., Any]
     entries: EntriesIn
-    all_belong: ClassVar[bool] = False  # all sessions that are found belong to the workspace
+    all_belong: ClassVar[bool] = False  # whether all sessions that are found belong to the workspace
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
     trouble: str | None = None
@@ -154,49 +154,49 @@ class FilesReader(StoreReader, ABC):
         self._owners: dict[tuple[str, int], str] = {}
         self._projects: list[str] = []
 
-    # Parts that differ between programs
+    # Methods that subclasses override
 
     def make_fold(self, agent: str, path: str) -> Any:  # noqa: ARG002
-        """Return an object that will take in the records of a new or replaced file."""
+        """Make the fold (the object that gets the records) for a new or replaced file."""
         return self.fold(self.keep_message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session) -> dict[str, Run]:
-        """Return all runs of a session by key, made from its files."""
+        """Make all runs of a session from its folds. Return them by key."""
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        """Return a function that gives the agent's own entries in each record of a run's file, and never raises."""
+        """Return a function that takes a record of the run's file and returns the entries of this run in the record."""
         return self.entries
 
     def program_of(self, session: Session) -> Program:
-        """Return the state of a session's program. The state of the session's runs depends on it, too."""
+        """Return the state of a session's program. If it changes, the runs of the session are made again."""
         return self.processes.program_of(session.id)
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Adjust the runs of a session to each other, and to the state of its program."""
+        """Correct the states of a session's runs, by the state of the program and the states of their parents."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
             run = runs[key]
             if run.state is RunState.ENDED and run.parent_session is None:
-                # An ended session shows whether its program still runs.
+                # Even for an ended session, record whether its program still runs.
                 runs[key] = replace(run, process_gone=program.gone)
             if run.state not in OPEN:
                 continue
             above = runs.get(keys.get(run.parent_session or "", ""))
             cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
             if above and (cut_off or above.reason == LEFT_BEHIND):
-                # A foreground agent ends with the agent that waits for it. A killed program ends all its agents.
+                # A foreground agent ends when its parent ends. If the program is killed, all agents end.
                 at = max(run.started_at, above.ended_at or above.updated_at)
                 runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
                 continue
-            # A run older than the program belongs to an earlier process, which is gone: nobody can answer the run.
+            # A run from before the program's start belongs to an earlier process, which is gone and takes no answer.
             gone = True if run.updated_at < program.began else program.gone
             waiting = "" if gone else run.waiting
             if (gone, waiting) != (run.process_gone, run.waiting):
                 runs[key] = replace(run, process_gone=gone, waiting=waiting)
         if program.wait:
             self.set_waiting(session, runs, program.wait)
-        # A session that waits for an agent writes nothing, so the agent's signs of life count for the session, too.
+        # A parent that waits for an agent writes nothing. So an agent's sign of life also counts for its parent.
         for run in list(runs.values()):
             parent = run.parent_session
             while parent in keys:
@@ -207,19 +207,19 @@ class FilesReader(StoreReader, ABC):
                 parent = above.parent_session
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
-        """Note in the runs which of them waits for a human."""
+        """Set `waiting` in the run that waits for a human."""
 
     def find_projects(self) -> list[str]:
-        """Return the directories that may belong to the workspace or to a directory below it."""
+        """Return the store's directories that may have sessions of the workspace, or of directories below it."""
         return [
             one.path for one, _ in self.listing(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)
         ]
 
     def record_id(self, fields: Fields) -> str | None:
-        """Return the id of a record that may occur twice in a file."""
+        """Return the id of a record, by which a repeated record is recognised, or None."""
         return text(fields, "uuid")
 
-    # Common parts
+    # Methods for all programs
 
     def read(self, seconds: float) -> Sequence[Change]:
         moved = self._find_changes()
@@ -245,11 +245,11 @@ class FilesReader(StoreReader, ABC):
         return f"{count_noun(other, 'session')} of other directories" if other else ""
 
     def stores(self) -> Sequence[str]:
-        """Return the project's directory if only one was searched, otherwise the root of all projects."""
+        """Return the project's directory if only one was searched, otherwise the directory of all projects."""
         return [*(self._projects if len(self._projects) == 1 else filter(os.path.isdir, [self.root]))]
 
     def listing(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-        """Return the entries of a directory with their status, or [] if the directory cannot be listed."""
+        """Return the files in a directory with their status, or [] if the directory cannot be listed."""
         found: list[tuple[os.DirEntry[str], os.stat_result]] = []
         try:
             with os.scandir(directory) as entries:
@@ -263,7 +263,7 @@ class FilesReader(StoreReader, ABC):
         return found
 
     def find_files(self) -> Iterable[FoundFile]:
-        """Yield the existing files that may belong to the workspace."""
+        """Yield the files in the store that may belong to the workspace."""
         self._projects = self.find_projects()
         pending = [(project, project, "") for project in self._projects]
         while pending:
@@ -280,7 +280,7 @@ class FilesReader(StoreReader, ABC):
                         yield FoundFile(entry.path, project, owner, its.get("agent") or SESSION, status)
 
     def _session_of(self, path: str, status: os.stat_result) -> str | None:
-        """Return the session that a transcript's first record names, because the file's name does not."""
+        """Return the session that the first record of a file names, or None."""
         key = path, status.st_ino
         if key not in self._owners:
             try:
@@ -296,7 +296,7 @@ class FilesReader(StoreReader, ABC):
         return self._owners[key]
 
     def _find_changes(self) -> bool:
-        """Register the existing files, and tell whether anything about them has changed."""
+        """Add new files and remove missing files. Tell whether any file is new, changed or missing."""
         self.processes.refresh()
         refused, self.refused = self.refused, set()
         found = {(one.project, one.session, one.path): one for one in sorted(self.find_files())}
@@ -326,14 +326,14 @@ class FilesReader(StoreReader, ABC):
     def _read_description(self, session: Session, found: FoundFile) -> None:
         known = session.descriptions.get(found.path)
         fields = before = known.fields if known is not None else {}
-        # A half-written file changes nothing: its earlier content still holds.
+        # If the file is half-written, keep its earlier fields.
         with suppress(OSError, ValueError):
             fields = as_object(read_json(Path(found.path), _LARGEST_META)) or before
         session.is_changed |= known is None or before != fields
         session.descriptions[found.path] = AgentDescription(found.agent, found.status, fields)
 
     def _read_unread(self, until: float) -> None:
-        """Read the unread files until a time. The newest session comes first, and in each session its own file."""
+        """Read unread files until a time. Begin with the newest session, and in each session with its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
         for session, file in unread:
@@ -362,7 +362,7 @@ class FilesReader(StoreReader, ABC):
         session.is_changed |= restarted or bool(lines)
 
     def _refold_session(self, session: Session) -> bool:
-        """Make a changed session's runs again, once all its files were read. Return whether they were made."""
+        """If a session has changed and all its files were read, make its runs again. Tell whether this was done."""
         if not session.is_whole and session.unread:
             return False
         session.is_whole = True
@@ -392,11 +392,11 @@ class FilesReader(StoreReader, ABC):
 
 
 class AgentsReader(FilesReader):
-    """A reader for programs that keep one file for each agent, and perhaps a file that describes the agent."""
+    """A reader for programs that write a file of lines for each agent. Some also write a description of each agent."""
 
     @abstractmethod
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status of an agent, or the session, by its own records and by reports to other agents."""
+        """Return the status of an agent, from its own account and from the reports about it in `link`."""
 
     def run_key(self, session: Session, agent: str, link: AgentLink) -> str:
         return link.claim or f"{session.id}/{agent}"
@@ -405,12 +405,12 @@ class AgentsReader(FilesReader):
         accounts = session.folds
         runs: dict[str, Run] = {}
         descriptions = {meta.agent: meta.fields for meta in session.descriptions.values() if meta.fields}
-        # The session comes first. If it came later, hundreds of agents would have to move below it.
+        # The session's own run must come first. If it came later, all its agents would have to move in the tree.
         for agent, link in {SESSION: AgentLink(), **link_agents(accounts, descriptions)}.items():
             account = accounts.get(agent, NO_ACCOUNT)
             times = (account.started_at, link.call.at, *(one.ended_at for one in link.reports))
             seen_at = next((at for at in times if at is not None), None)
-            # An agent without a time has only a description so far. A session without a prompt has only a title.
+            # Leave out an agent that has only a description, and a session that has no prompt.
             if seen_at is None or (agent == SESSION and account.state is RunState.SUBMITTED):
                 continue
             runs[self.run_key(session, agent, link) if agent else session.id] = run_of(

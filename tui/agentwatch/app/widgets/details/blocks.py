@@ -1,9 +1,8 @@
-"""Blocks of untrusted text that lay themselves out into lines (Markdown, documents, sources, differences), and the page
-that draws the lines.
+"""Blocks of untrusted text (Markdown, documents, sources, differences), and the page that shows the blocks.
 
-markdown-it-py is not used, because hostile input of 16 KiB took it 0.8 s. The scanner in this module looks at each
-character a bounded number of times. It shows a link as text and address, and HTML as written. `agentwatch.text` has
-removed control characters before.
+markdown-it-py is not used, because it needs 0.8 s for 16 KiB of hostile input. The Markdown scanner in this module
+looks at each character a bounded number of times. It shows a link as text and address, and HTML as written. Before
+that, `agentwatch.text` removes control characters.
 """
 
 import json
@@ -31,14 +30,14 @@ from agentwatch.view.words import SEVERITIES, Look
 
 LABEL_WIDTH = 12
 _QUOTED = 13  # cells of the column with the labels of quotations
-TRUNCATED = "truncated: "  # the beginning of our line that says that something was cut
+TRUNCATED = "truncated: "  # begins the line that says that something was cut
 MAX_LINES = 4_000  # the most lines of all blocks together
-# The most lines and characters of one Markdown string; an agent's note has one or two screens.
+# The most lines and characters of one Markdown string. A usual note of an agent has one or two screens.
 _MARKDOWN_LIMITS = 1_000, 64 * 1024
 _MAX_INDENT = 8  # the most cells of indent in a Markdown list
 
 ACCENT = "bold $text-accent"
-FAINT = ".details--faint"  # a component class of the screens, so that it is dim in a theme of sixteen colours
+FAINT = ".details--faint"  # a component class of the screens, which is dim in a theme of sixteen colours
 _CODE = "$text-secondary"
 _ADDRESS = "$text-muted underline"
 NOTHING = Content("")
@@ -46,7 +45,7 @@ NOTHING = Content("")
 _HEADING = re.compile(r"(#{1,6})(?: +|$)")
 _ITEM = re.compile(r"([-*+]|\d{1,9}[.)]) +")
 _FENCE = re.compile(r"`{3,}|~{3,}")
-# No part may hold its own end character. So a failed match looks at each character only a few times.
+# No part of the pattern matches its own end character. So a failed match looks at each character only a few times.
 _INLINE = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
     r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
@@ -64,7 +63,7 @@ _LABEL_PAIRS = (
     "runtime_model_reported=model runtime_mode_reported=mode files_created=created files_modified=modified "
     "limitations=limits more=more_that_it_says"
 )
-# The labels of keys that are not their own labels.
+# The labels of keys whose label differs from the key.
 _LABELS = dict(pair.split("=") for pair in _LABEL_PAIRS.split())
 _MARKS = {"blockers": ("■", "$state-blocked"), "recommendations": ("→", FAINT), "identified_gaps": ("○", FAINT)}
 _REQUIRED_WORDS = {"required": "must read", "must_create": "must create"}
@@ -84,8 +83,8 @@ _SIGNS = {"+": "$text-success", "-": "$text-error", " ": ""}
 
 
 class Line(NamedTuple):
-    """One line on screen. Lines with the same `entry` can be selected together. They begin with a blank for the mark
-    of the cursor."""
+    """One line on screen. `entry` is the claim or the step that the line belongs to, for the cursor to select.
+    A line with an `entry` begins with a blank, where the cursor is drawn."""
 
     content: Content
     entry: Hashable = None
@@ -99,7 +98,7 @@ class Block(Protocol):
 
 
 class Text(NamedTuple):
-    """A paragraph. `first` is put before the first line, `rest` before the others.
+    """A paragraph. `first` is put before the first line, and `rest` before each further line.
 
     If `wrap` is False, lines are broken at the edge instead of between words.
     """
@@ -125,7 +124,7 @@ class Text(NamedTuple):
 
 
 class Quotation(NamedTuple):
-    """A whole untrusted text with a label of ours. There is a bar before each line, and another bar if it is wrapped.
+    """A whole untrusted text with a label of ours. Each line begins with `┊`, or with `┊›` if it continues a line.
 
     If `wrap` is False, lines are broken at the edge instead of between words.
     """
@@ -144,7 +143,7 @@ class Quotation(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows in aligned columns. The last column wraps. It goes below the others if they take over half of the width."""
+    """Rows in aligned columns. The last column wraps. It goes below columns that take over half of the width."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Content]]
@@ -186,7 +185,7 @@ def faint(text: str) -> Content:
 
 
 def look_words(look: Look, words: str = "") -> Content:
-    """Return glyph and word of a look in the colour of the look. `words` replace the word."""
+    """Return the glyph and the word of `look` in its colour. If `words` are given, they replace the word."""
     return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
@@ -241,8 +240,8 @@ def bullet_list(items: Sequence[str], marker: str = "•", style: str = FAINT, m
 
 
 def markdown(text: str, first: Content = NOTHING, rest: str = "") -> Iterator[Text]:
-    """Yield a paragraph for each line of an untrusted Markdown string. `first` is put before the first paragraph,
-    `rest` before the others. A last paragraph tells if the string was cut."""
+    """Yield a paragraph for each line of an untrusted Markdown string. `first` is put before the first paragraph, and
+    `rest` before each further paragraph. If the string was cut, a last paragraph says so."""
     for part in _paragraphs(text):
         yield part._replace(first=first + part.first, rest=rest + part.rest)
         first = Content(rest)
@@ -299,13 +298,13 @@ def inline_markdown(text: str) -> Content:
 
 
 def document_blocks(values: dict[str, Any]) -> Iterator[Block]:
-    """Yield the blocks of a document, given as a dictionary. The values of its status or metadata come first."""
+    """Yield the blocks of a document, given as a dictionary. Values in `status` or `report_metadata` come first."""
     for name in ("status", "report_metadata"):
         if isinstance(values.get(name), dict):
             values = {**values.pop(name), **values}
     yield from markdown(values.pop("objective", None) or "")
     if "context_map" in values:
-        # The findings have the context map again, as a list of pairs.
+        # `findings` has the context map a second time, as a list of pairs.
         values["findings"].pop("context_map", None)
     values.pop("todos", None)
     parts = {key: value for key, value in values.items() if isinstance(value, (dict, list, tuple))}
@@ -383,7 +382,7 @@ def _numbered(sign: Content, number: str, source: Content) -> Text:
 def source_lines(
     source: Sequence[str], findings: Mapping[int, Sequence[Finding]] = {}, marked: tuple[int, int] = (0, -1)
 ) -> Iterator[Text]:
-    """Yield safe lines in colour with their numbers. A line with findings has a mark, and their messages below.
+    """Yield safe lines of source in colour, with line numbers. Below a line come the messages of its findings.
     `findings` are by line number. `marked` are the first and the last line that a claim names."""
     digits = len(str(len(source)))
     for number, line in enumerate(source, 1):
@@ -403,7 +402,7 @@ def source_lines(
 class Change(NamedTuple):
     """A line of a difference. `sign` is `+`, `-`, a blank, or "" for words between two changes.
 
-    `number` is the line's number: for `-` in the old text, for other signs in the new text.
+    `number` is the line number: in the old text for `-`, and otherwise in the new text.
     """
 
     sign: str
@@ -437,7 +436,7 @@ class Difference(NamedTuple):
 
 
 def format_alike(before: str, after: str) -> tuple[str, str]:
-    """Return two documents with the same layout and order of keys in their JSON. So only real changes are seen."""
+    """Return two documents with their JSON laid out alike, so that a comparison shows only real changes."""
     parts = [_FENCES.split(one) for one in (before, after)]
     if len(parts[0]) != len(parts[1]):
         return before, after
@@ -502,7 +501,7 @@ def _parse_diff(lines: Iterable[str]) -> Iterator[Change]:
 
 
 def update_words(line: Static, words: Content) -> None:
-    """Show words in a widget. Do nothing if they are shown already, and skip a layout that would change nothing."""
+    """Show words in a widget, unless it shows them already. Lay out the screen only if the height may change."""
     if not (isinstance(line.content, Content) and words.is_same(line.content)):
         is_as_high = line.styles.text_wrap == "nowrap" and str(line.content).count("\n") == words.plain.count("\n")
         line.update(words, layout=not is_as_high)
@@ -511,7 +510,7 @@ def update_words(line: Static, words: Content) -> None:
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
     """A page of blocks, which is laid out again when the width changes.
 
-    If some lines belong to entries (`Line.entry`), the cursor is on an entry in sight.
+    If any lines in sight belong to an entry (`Line.entry`), the cursor is on such an entry.
     """
 
     BINDINGS = bindings(Home.LINES)
@@ -531,7 +530,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._blocks: Sequence[Block] = ()
         self._lines: Sequence[Line] = ()
-        self.places: dict[Hashable, int] = {}  # by entry: the number of its first line
+        self.places: dict[Hashable, int] = {}  # the number of the first line of each entry
 
     @property
     def allow_select(self) -> bool:
@@ -557,7 +556,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         return self._lines[number] if number < len(self._lines) else Line(NOTHING)
 
     def line_count_of(self, blocks: int) -> int:
-        """Return how many lines the first quotations take. Only the first line of each begins without a blank."""
+        """Return how many lines the first `blocks` quotations take. Only their first lines begin without a blank."""
         ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
         return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
 
@@ -602,10 +601,10 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             below = self.places.get(self.chosen, -1) > last
             self.chosen = seen[-1 if below else 0] if seen else None
 
-    # Moving, without animation, because a held key would run ahead of an animation.
+    # Moving. There is no animation, because a held key would run ahead of the animation.
 
     def action_move_by(self, step: int) -> None:
-        """Move the cursor to the next entry (`step` 1) or the previous (-1). If there is none, scroll by a line."""
+        """Move the cursor to the next entry (`step` 1) or the previous (-1). At either end, scroll by a line."""
         entries = list(self.places)
         at = entries.index(self.chosen) + step if self.chosen in self.places else -1
         if 0 <= at < len(entries):
@@ -620,7 +619,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
 
     def action_move_pages(self, pages: int) -> None:
-        # One line of the page before stays in sight.
+        # Keep one line of the previous page in sight.
         self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False, immediate=True)
 
     def action_first_line(self) -> None:
@@ -639,7 +638,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     @on(events.Focus)
     @on(events.Blur)
     def _draw_cursor(self) -> None:
-        # Textual's own handlers run after this one and set `has_focus`.
+        # Textual's own handlers run after this handler and set `has_focus`.
         self.call_next(self.refresh)
 
     def render_line(self, y: int) -> Strip:
@@ -652,7 +651,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
         if entry is not None and entry == self.chosen and self.has_focus:
             padded = content.pad_right(max(width - content.cell_length, 0))
-            # With the terminal's colours the row is reversed, and all parts of a reversed row need the same colours.
+            # In a theme of sixteen colours, the row is reversed. All parts of a reversed row need the same colours.
             content = (
                 Content.styled("▌" + padded.plain[1:], "reverse")
                 if self.app.native_ansi_color

@@ -225,7 +225,7 @@ class DetailsPane(Widget):
             self.page.show(list(islice(written, MAX_LINES)), keep_position=is_same)
         except NotMadeError as missing:
             self._make_value(view, *missing.args)
-            # The same tab keeps its old content until a thread has made the value.
+            # If the tab is the same, keep its old content until a thread has made the value.
             if not is_same:
                 self.page.show([remark("reading…")], keep_position=False)
         self._update_state()
@@ -241,7 +241,7 @@ class DetailsPane(Widget):
 
 
 def tab_titles(task: Task, active: str, room: int) -> dict[str, Content]:
-    """Return the titles of the tabs with counts. Without room, cut the longest titles, but not the active one."""
+    """Return the titles of the tabs with counts. If room is missing, cut long titles, except that of the active tab."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
     false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
     counts = {
@@ -297,7 +297,7 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 def _state_parts(task: Task, now: float) -> list[Content]:
     parts = [look_words(look_of(task))]
-    # Nobody handed out a session, so it cannot be retried.
+    # No agent handed off a session, so a session cannot be retried.
     if task.attempts and not task.is_session:
         left = task.retry.remaining if task.own_state in HAVE_FAILED else 0
         of = f" of {task.attempt + left}" if left else ""
@@ -308,7 +308,7 @@ def _state_parts(task: Task, now: float) -> list[Content]:
 
 
 def _wrap_limited(content: Content, width: int, lines: int) -> list[Content]:
-    """Return the content wrapped into at most so many lines. If it is cut, it ends with an ellipsis."""
+    """Return the content wrapped into at most `lines` lines. If content is cut, the last line ends with an ellipsis."""
     wrapped = content.wrap(max(width, 8))
     return wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]
 
@@ -331,8 +331,8 @@ OUTCOME_MARKS = {
 
 
 def step_line(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
-    """Return a step of a transcript as a line with time, mark and words. A blank for the cursor comes first.
-    `is_working` says whether open calls still run. `name` is the task to which a call handed work."""
+    """Return a step of a transcript as a line: a blank for the cursor, the time, a mark and words. `is_working` tells
+    whether open calls still run. If the call handed work to a task, `name` is the title of that task."""
     is_call, is_open = step.kind is EntryKind.CALL, step.outcome is Outcome.OPEN
     mark, style = ("◐", "$state-working") if is_open and is_working else OUTCOME_MARKS[step.outcome]
     if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
@@ -346,7 +346,7 @@ def step_line(step: Step, width: int, now: float, *, is_working: bool = True, na
     tool, handed = clean_row(step.tool), f"▸ {clean_summary(name)}  " if name else ""
     result = "" if mark == "≡" or not step.result else _ARROW + clean_row(step.result)
     about = "" if name and name == step.about else clean_row(step.about)
-    # A long result leaves more than half of the line to the call.
+    # However long the result is, the call may use at least 60 % of the line.
     said = clip_sentence(f"{tool} {handed}{about}".rstrip(), max(room - cell_len(result), int(room * 0.6)))
     body = Content(said).stylize("bold", 0, len(tool)).stylize("$text-accent", len(tool) + 1, len(tool + handed))
     if step.outcome is Outcome.REFUSED:
@@ -359,9 +359,9 @@ def step_line(step: Step, width: int, now: float, *, is_working: bool = True, na
 
 
 class LiveLog(Page):
-    """The transcript of a run, which a thread follows while it is shown. A line is made when it is drawn."""
+    """The transcript of a run. While it is shown, a thread reads new steps. A line is made only when it is drawn."""
 
-    # The last look at the transcript. It is set when its steps are shown.
+    # The transcript as the thread last read it. This is set when the steps are shown.
     look: var[TranscriptEnd] = var(TranscriptEnd(), always_update=True)
     transcript: RunTranscript | None = None
     steps: Sequence[Step] = ()  # the steps that are shown, oldest first
@@ -371,7 +371,7 @@ class LiveLog(Page):
     spellings: Sequence[str] = ()  # the paths by which transcripts may name the workspace
     names: Mapping[str, str] = {}  # the names of tasks by the digests of their prompts
     _key: Hashable = None
-    _is_reading = True  # whether the thread has reported nothing yet
+    _is_reading = True  # whether the thread has not read any step yet
 
     def __init__(self) -> None:
         super().__init__()
@@ -379,7 +379,7 @@ class LiveLog(Page):
 
     @property
     def follows(self) -> bool:
-        """Whether the cursor is on the last step. In this case it moves to each new step."""
+        """Whether the cursor is on the last step. If so, the cursor moves to each new step."""
         return not self.steps or self.chosen == self.steps[-1].place
 
     @property
@@ -398,7 +398,7 @@ class LiveLog(Page):
         return Line(step_line(step, width, self.now, is_working=self.is_working, name=name), step.place)
 
     def follow_task(self, view: View | None) -> None:
-        """Show and follow the transcript of a task. None ends this."""
+        """Show the transcript of a task, and follow its growth. With None, show and follow nothing."""
         run = view.task.run if view else None
         key = (run.source, run.session_id, run.place) if run else None
         if view and run:
@@ -423,7 +423,7 @@ class LiveLog(Page):
             self.show_steps(look)
 
     def show_steps(self, look: TranscriptEnd) -> None:
-        """Show all known steps, or only the steps that match the search."""
+        """Show all steps of a transcript (`look`), or only the steps that match the search."""
         follows, top_place = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
         wanted, self.steps = fold_case(self.searched.strip()), look.steps
         if wanted:
@@ -444,7 +444,7 @@ class LiveLog(Page):
         self.show_steps(self.look)
 
     def status_words(self) -> Content:
-        """Return words on the state of the log, and on how many steps the search finds."""
+        """Return words on whether the log follows the run, and on how many steps the search finds."""
         look, words, style = self.look, "following" if self.look.steps else "It has said nothing yet.", FAINT
         if self._is_reading:
             words = "reading…"

@@ -68,12 +68,12 @@ from agentwatch.view.words import (
 )
 
 ITEMS = 20  # the most blockers, limitations or requests in the overview
-_FULL_ID = 30  # characters: the head always shows a shorter id in full
+_FULL_ID = 30  # characters: the head may cut a longer id
 _AGREEMENTS = {
     Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
     Agreement.DIFFERS: ("! differs from ", "$text-warning"),
     Agreement.UNKNOWN: ("? unverifiable", FAINT),
-}  # words and style for each comparison of a reported model or mode with the known one
+}  # words and style for each result of comparing the reported model or mode with the known value
 _FALLBACK_FIELDS = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
@@ -87,15 +87,15 @@ Made = TypeVar("Made")
 
 
 class NotMadeError(Exception):
-    """A tab needs a value that a thread must make first. The arguments are its key and its function."""
+    """A thread must make a value before a tab can use it. The arguments are its key and the function to call."""
 
 
 @dataclass
 class View:
     """A task at the time `now` (epoch seconds), for its tabs.
 
-    `made_values` are the values that threads have made. `steps_back` says which attempts are compared: 0 for the last
-    two, 1 for the two before, and so on.
+    `made_values` are the values that threads have made. The Attempts tab ignores the last `steps_back` attempts, and
+    compares the last two of the other attempts.
     """
 
     task: Task
@@ -106,8 +106,8 @@ class View:
     made_values: dict[Hashable, Any] = field(default_factory=dict)
 
     def latest_versions(self, part: str) -> list[tuple[Attempt, Seen]]:
-        """Return the latest attempt that has a `part` ("handoff" or "returned") with that version of the file, or [].
-        Only the last attempt counts for "returned"."""
+        """Return at most one pair: the latest attempt with a file for `part` ("handoff" or "returned"), and the version
+        of the file. For "returned", look only at the task's last attempt."""
         attempts = self.task.attempts if part == "handoff" else [self.task.latest]
         return [(one, version) for one in attempts if (version := getattr(one, part))][-1:]
 
@@ -119,12 +119,12 @@ class View:
         return made
 
     def text_of(self, version: Seen | Message) -> str | None:
-        """Return the text of a version, or None if the text is gone."""
+        """Return the text of a file's version or of a message, or None if the text is gone."""
         content = self.monitor.content
         return self.made_value(version.digest, lambda: content(version))
 
     def model_of(self, version: Seen) -> Model | None:
-        """Return the pydantic model of a version, or None if the text is gone or follows no contract."""
+        """Return the pydantic model of a file's version, or None if the text is gone or follows no contract."""
         source = self.text_of(version)
         handed_over = version.stored and isinstance(version.document, Handoff)
 
@@ -214,7 +214,7 @@ def _origin_fields(view: View) -> Iterator[Block]:
 
 
 def live_tab(view: View) -> Iterator[Block]:
-    """Yield why there is no transcript. A task with a transcript has a `LiveLog` instead of this."""
+    """Yield a remark that there is no transcript. For a task with a transcript, the pane shows a `LiveLog` instead."""
     if view.task.run is None:
         yield remark("Only files speak of this task, so there is no transcript.")
     else:
@@ -275,7 +275,7 @@ def _message_blocks(view: View, words: str, message: Message) -> Iterator[Block]
 
 
 def claim_path(claim: Claim) -> Content:
-    """Return the path that a claim names, with the lines."""
+    """Return the path that a claim names, with its line numbers."""
     first, last = claim.lines or (0, 0)
     lines = "" if claim.lines is None else f":{first}" if first == last else f":{first}-{last}"
     return safe_line(claim.path) + Content(lines)
@@ -288,7 +288,7 @@ def claim_reason(claim: Claim) -> Content:
 
 
 def attestation_tab(view: View) -> Iterator[Block]:
-    """Yield the Attestation tab: model and mode that the return reports, and the claims with their verdicts."""
+    """Yield the Attestation tab: the model and the mode that the return reports, and all claims with their verdicts."""
     task, attempt = view.task, next((attempt for attempt, _ in view.latest_versions("returned")), None)
     if attempt is None or (result := attempt.result) is None:
         yield remark("Nothing has come back yet, so nothing is attested.")
@@ -318,7 +318,7 @@ def _comparison_words(one: Compared) -> Content:
 
 
 def findings_tab(view: View) -> Iterator[Block]:
-    """Yield the Findings tab: for each file, a table of the findings in the order of lines."""
+    """Yield the Findings tab: a table of findings for each file, in the order of its lines."""
     placed = sorted(view.task.findings, key=lambda one: (one.path, one.line or 0))
     if not placed:
         seen = any(attempt.handoff or attempt.returned for attempt in view.task.attempts)
@@ -348,7 +348,7 @@ def raw_tab(view: View) -> Iterator[Block]:
     versions = [(title, version) for part, title in titles.items() for _, version in view.latest_versions(part)]
     for title, version in versions:
         source = view.text_of(version)
-        # Line numbers of findings count as in editors, where a lone carriage return ends a line, too.
+        # Findings count lines as editors do, where a lone carriage return ends a line, too.
         lines, note = clean_lines(re.sub("\r\n?", "\n", source or "").removesuffix("\n"))
         note = "its text is gone: the file was deleted or rewritten" if source is None else note
         words = f"   {note or plural(len(lines), 'line')}"
@@ -399,7 +399,7 @@ def duration_words(task: Task, attempt: Attempt, now: float) -> Content:
 
 
 def _compare(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
-    """Yield the changes between the last two of some handoffs or returns."""
+    """Yield the changes between the last two known texts. `texts` are the handoffs or the returns of attempts."""
     versions = [(one.number, version) for one, version in texts if version is not None]
     if len(versions) < 2:
         return
