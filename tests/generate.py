@@ -35,8 +35,8 @@ def keys() -> str:
             " name. `^s` is ctrl+s, `⇧tab` is shift+tab."
         ),
         wrapped(
-            "The name of its command follows each entry. In your settings, you can give a command other keys, which"
-            " replace the keys listed here:"
+            "Each entry ends with the name of its command, in brackets. In your settings, you can give a command other"
+            " keys, which replace the keys listed here:"
         ),
         '```toml\n[keys]\ndecide.retry = "ctrl+r"\ntimeline = ["t", "f9"]\n```',
         wrapped(

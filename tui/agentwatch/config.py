@@ -99,9 +99,9 @@ class Settings(NamedTuple):
     enforcement: Annotated[str, _one_of("strict", "lenient")] = "strict"
     """With `lenient`, a return that breaks its contract keeps the state that it reports."""
     stale_after: Annotated[float, _number(1)] = 600.0
-    """A working task is marked silent after so many seconds without a sign of life."""
+    """A working task is shown as silent if it gave no sign of life for this number of seconds."""
     history_after: Annotated[float, _number(0)] = 259_200.0
-    """A task is history, and does not need you, if it was silent for so many seconds when agentwatch first watched."""
+    """A task is history, and does not need you, if it was silent for this number of seconds when you first watched."""
     low_confidence: Annotated[float, _number(0)] = 0.5
     """A finished report asks you for a review if its confidence is below this number."""
     pruned: Annotated[
@@ -109,7 +109,7 @@ class Settings(NamedTuple):
         Kind("a list of directory names", lambda value: frozenset(_read_list(value, _STRING))),
         '["node_modules"]',
     ] = None
-    """Directories that are not read. Your list replaces the built-in list."""
+    """Names of directories that agentwatch does not read. Your list replaces the built-in list."""
     max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576
     """Files with more bytes are not read."""
     read_only: bool = False
@@ -121,8 +121,8 @@ class Settings(NamedTuple):
     poll: bool = False
     """With `true`, agentwatch looks for changes every few seconds instead of asking the system for events."""
     theme: Annotated[str | None, _TEXT, '"agentwatch-dark"'] = None
-    """The colours. The palette (`ctrl+p`) lists all themes; put your own into `themes/*.toml` beside `config.toml`. If
-    you set none, `agentwatch-ansi` is used in a terminal with 16 colours, or with `NO_COLOR`."""
+    """The colours. The palette (`ctrl+p`) lists all themes. Put your own themes into `themes/*.toml` beside
+    `config.toml`. If you set no theme, `agentwatch-ansi` is used in a terminal with 16 colours, or with `NO_COLOR`."""
     modes: Annotated[
         Pairs,
         Kind(
@@ -150,15 +150,15 @@ class Settings(NamedTuple):
         ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
-    """The price of a million tokens of each model, in your currency, the same for reading and writing. The `cost` in
-    `tree --json` uses only these prices. A name with a dot in it needs quotes."""
+    """The price of a million tokens of each model, in your currency. Tokens that the model reads and tokens that it
+    writes cost the same. The `cost` in `tree --json` uses only these prices. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
         Kind("a table of commands, each with a key or a list of keys", _read_keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
     """Other keys for the commands of the screen: the name of a command, with a key or a list of keys. The manual's
-    topic `keys` has all names. If you set `fold`, write a longer name such as `"fold.all"` in quotes."""
+    topic `keys` has all names. If you set `fold`, the names that begin with `fold.` need quotes: `"fold.all"`."""
     hosts: Annotated[
         Lists,
         Kind(
@@ -168,29 +168,29 @@ class Settings(NamedTuple):
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    """Your names for workspaces on other machines. A name has an address, a list of addresses, or a path and a program
-    that runs a command on the machine. `agentwatch build1` shows one name, and `agentwatch --hosts` shows all names."""
+    """Your names for workspaces on other machines. A name has an address, a list of addresses, or a program (`run`)
+    that runs a command there, with the `path`. `agentwatch build1` shows one, and `agentwatch --hosts` all of them."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
     """The editor that opens files if neither `$VISUAL` nor `$EDITOR` is set. If you set no editor here, it is `vi`. A
     name is looked up in PATH, but not in workspaces and git work trees."""
     remote_always: bool = False
     """With `true`, plain `agentwatch` also shows all `[hosts]`, as `--hosts` does."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
-    """How often a failed child may be retried. A material mitigation earns one extra retry, up to two in all."""
+    """How often a failed child may be retried. If this is less than 2, a material mitigation allows one more retry."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
-    """A retry, an escalation or an answer expires after so many seconds; then you can decide again."""
+    """A retry, an escalation or an answer expires after this number of seconds. Then you can decide again."""
     mcp_wait: Annotated[float, _number(0, _DAY)] = 45.0
-    """`wait_for_decision` answers "pending, call again" after so many seconds."""
+    """`wait_for_decision` answers "pending, call again" after this number of seconds."""
     hook_wait: Annotated[float, _number(0, _DAY)] = 30.0
-    """A hook waits so many seconds for your decision. Run `agentwatch init --write` again after you change this."""
+    """The seconds that a hook waits for your decision. If you change this, run `agentwatch init --write` again."""
     hook_when: Annotated[str, _one_of("watched", "always", "never")] = "watched"
     """When a hook waits: only while agentwatch shows the workspace (`watched`), `always`, or `never`."""
     hook_undecided: Annotated[str, _one_of("hold", "let-go")] = "hold"
-    """With `hold`, a failed child is sent back until you have decided, at most 8 times in a row. With
+    """With `hold`, a failed child that tries to end is sent back until you have decided, at most 8 times in a row. With
     `let-go`, it may end."""
     hook_prompt: Annotated[float, _number(0, 600)] = 20.0
-    """A child's permission prompt is hidden for so many seconds, while you can answer it in agentwatch. Then it appears
-    in its terminal. With 0, it appears at once."""
+    """For this number of seconds, a child's permission prompt is hidden, and you can answer it in agentwatch. Then it
+    appears in its terminal. With 0, it appears at once."""
     hook_corrects: bool = True
     """With `true`, a child is sent back once if its return breaks its contract."""
     notify_bell: bool = True
@@ -200,15 +200,15 @@ class Settings(NamedTuple):
     notify_title: bool = True
     """Show in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
-    """Whether the terminal shows notifications. If not set, it does if nothing else shows notifications."""
+    """Whether the terminal shows notifications. If this is not set, it shows them only if nothing else does."""
     notify_desktop: bool | None = None
-    """Whether `notify-send` shows notifications. If not set, it does if there is a desktop."""
+    """Whether `notify-send` shows notifications. If this is not set, it shows them if there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
         Kind("a list of words, the command and its arguments", partial(_read_list, item=_read_text, least=1)),
         '["ntfy", "publish", "my-topic"]',
     ] = ()
-    """A command instead of `notify-send`. The text becomes its last argument."""
+    """A command to use instead of `notify-send`. The text of the notification becomes its last argument."""
 
     @property
     def strict(self) -> bool:

@@ -211,8 +211,8 @@ needs.next        Go to the next task that needs you, first to a request that yo
 needs.previous    Go to the previous task that needs you.
 unseen.next       Go to the next new task, the newest first. New means: ended, failed or changed since you looked at it.
 unseen.previous   Go to the previous new task.
-follow            Follow the changes: the cursor goes to the task that changed last, which stays new. Move the cursor to
-                  end this.
+follow            Follow the changes: the cursor goes to each task that changes. Such a task stays new. Move the cursor
+                  to end this.
 timeline          Show all tasks over time: who works and who waits. In the timeline, go back to the tree.
 notices           List the files that could not be read, or that belong to no task.
 connect           Connect now to the machines that cannot be reached, before the next try is due.
@@ -221,9 +221,9 @@ Decide
 decide.retry      Retry the selected task, with an amended handoff.
 decide.escalate   Give the selected task to another mode; a line fault goes to the fitter.
 decide.abort      Abort the selected task and what is below it, with a final error report.
-decide.respond    Answer the question of the selected task or of its program. On any other task, answer the most urgent
-                  request.
-decide.accept     Accept a return as it is, with a reason: it is partial or invalid, has a false claim, or asks for a
+decide.respond    Answer the question of the selected task or of its program. If it has none, answer the most urgent
+                  request of any task.
+decide.accept     Accept a return as it is, and say why. It may be partial or invalid, have a false claim, or ask for a
                   review.
 review            Decide about the marked tasks, one after another. Without marks: about all tasks that need you, and
                   all requests.
@@ -231,7 +231,7 @@ mark              Mark the selected task for the review, or take the mark away.
 
 Put aside
 acknowledge       Acknowledge the selected task with those below it, the selected group, or all tasks that the filter
-                  finds: they ask nothing until they change, and are new no more. This approves nothing and reaches no
+                  finds. They ask nothing until they change, and are no longer new. This approves nothing and reaches no
                   agent.
 snooze            Snooze the selected task: it asks later, in half an hour, tomorrow, or when it changes.
 aside.undo        Take back what you acknowledged or snoozed last. Press it again to take back the one before.
@@ -241,7 +241,7 @@ dialog.record     Record the decision. Nothing else records it: no click, and no
 dialog.leave      Leave without a decision. This also ends a review.
 dialog.break      Leave without a decision, too. If text is selected, copy it and stay.
 dialog.skip       In a review: go on to the next task, and leave this one undecided.
-dialog.instead    Change to another kind of decision about the same task. The keys are in the order of those above.
+dialog.instead    Change to another decision about the same task. The order is: retry, escalate, abort, answer, accept.
 dialog.next       Go to the next field. Arrow keys choose in it.
 dialog.previous   Go to the field before.
 dialog.edit       Open the handoff, or the report, in your editor.
@@ -267,8 +267,8 @@ right             Unfold the task. If it is unfolded, go to its first child.
 Find
 filter            Show only the tasks that match: words of id, title, agent or objective, and terms such as
                   `state:failed`. The manual's topic `find` has all terms.
-views             Show a view of your settings, or everything again. If you have no views, these keys open the tabs from
-                  the tree, too.
+views             Show a view of your settings, or everything again. A number that has no view opens a tab of the
+                  details.
 filter.state      Show only tasks in one state. Each press goes on to the next state.
 filter.state.back Go back to the state before.
 history           Go to the history, the tasks from before you first watched, and open it.
@@ -314,14 +314,15 @@ replay.start      Go to the first observation.
 replay.end        Go to the last observation.
 
 Use
-edit              Open a file in your editor: the selected task's return, else its handoff, or the inspected file.
+edit              Open a file in your editor: the file that you inspect, or else the selected task's return, or else its
+                  handoff.
 copy              Copy the path of the same file to the clipboard.
 
 Program
 help              List the keys. The left and right arrow keys lead through the manual.
 palette           Find any command or theme by its name.
-quit              Leave agentwatch. Everything that runs goes on.
-suspend           Go to the shell. `fg` comes back and reads the changes. While you edit a document, undo instead."""
+quit              Leave agentwatch. Your agents go on.
+suspend           Go to the shell; `fg` there comes back. While you edit a document, undo your last change instead."""
 HELP: dict[str, dict[str, str]] = {}  # the sentence for each action, by help heading and action id
 for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
     HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}

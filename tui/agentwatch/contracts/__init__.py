@@ -1,5 +1,5 @@
-"""Turns a text into a handoff or a return, with findings. No I/O and no clock.
+"""Turns a text into a handoff or a return, with findings (broken rules). It does no I/O and reads no clock.
 
-The first frame of the screen need not load pydantic for this. If an answer holds several returns, the last one counts.
-An unfenced Markdown return counts before returns in fences and in JSON. An unknown status is never shown as a success.
+It imports pydantic late, so that the screen starts fast. If an answer has several returns, the last return is read.
+A Markdown return outside fences is preferred to returns in fences and in JSON. An unknown status is never a success.
 """

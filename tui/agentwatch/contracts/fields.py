@@ -1,4 +1,4 @@
-"""The base of the pydantic models. A value that breaks a rule is noted and left out, so that a model always results."""
+"""The base of the contracts' pydantic models. Values that break a rule are reported and left out of the model."""
 
 import re
 from copy import deepcopy
@@ -19,11 +19,11 @@ _KIND_OF = {
     "literal_error": "value",
     "missing": "missing",
     "empty": "empty",
-}  # the kind of a rule by pydantic's type of error; any other error has the kind `type`, or `entry` in an array
+}  # by pydantic's type of error: our kind of error. All other types have the kind `type`, or `entry` in an array.
 
 
 class Model(BaseModel):
-    """Base of all models: strict, immutable, no NaN. Every field may be missing, and unknown keys are ignored."""
+    """Base of all models: strict, immutable, without NaN. Each field may be missing. Unknown keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore", validate_default=True)
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def _refuse_missing(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse a missing or blank value, but only in the first validation, which has a context."""
+    """Refuse a missing or blank value. The second validation passes no context and refuses nothing."""
     if info.context and (value is None or (isinstance(value, str) and not value.strip())):
         raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value
@@ -55,14 +55,14 @@ Amount = Maybe[Annotated[float, Ge(0)]]
 
 
 def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: Findings, at: str = "") -> AnyModel:
-    """Return the model of `raw` (at the place `at`) without the values that break a rule, and note each broken rule."""
+    """Report each rule that `raw` breaks. Return a model without the wrong values. `at` is the path of `raw`."""
     raw = _cut_lists(raw, findings)
     try:
         return model.model_validate(raw, context=True)
     except ValidationError as error:
         edits = _note_errors(contract, raw, error, findings, at)
     pruned: Any = deepcopy(raw)
-    # From the end, so that the indices of earlier entries stay valid.
+    # Begin at the end, so that the indices of earlier entries stay valid.
     for place, intended in sorted(edits.items(), reverse=True):
         node = reduce(getitem, place[:-1], pruned)
         node[place[-1]] = intended
@@ -73,7 +73,7 @@ def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: 
 
 @cache
 def _rules_by_field(contract: Contract) -> dict[str, dict[str, str]]:
-    """Return the rule ids by field path and kind of error. Entries of arrays have the kinds `entry` and `blank`."""
+    """Return rule ids by field path and kind of error. Errors in array entries have the kind `entry` or `blank`."""
     known: dict[str, dict[str, str]] = {}
     for rule in read_rules().values():
         for kind, path in rule.fields if rule.contract is contract else ():
@@ -84,14 +84,14 @@ def _rules_by_field(contract: Contract) -> dict[str, dict[str, str]]:
 def _note_errors(
     contract: Contract, raw: Any, error: ValidationError, findings: Findings, at: str
 ) -> dict[Location, Any]:
-    """Note the rule of each error. Return each refused place with the word that was probably meant, or with None."""
+    """Report the broken rule of each error. Return the wrong places, each with the word that was meant or None."""
     edits: dict[Location, Any] = {}
     known = _rules_by_field(contract)
     for item in error.errors():
         where = place = item["loc"]
         value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
         path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
-        # A rule for `*` is about all other fields of a section.
+        # A rule for `*` covers the fields of a section that have no own rule.
         rules = known.get(path.removesuffix("[]")) or known.get(f"{at}.*", {})
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
@@ -114,7 +114,7 @@ def _note_errors(
 
 
 def _cut_lists(raw: Json, findings: Findings, at: Location = ()) -> Json:
-    """Return `raw` with each list cut to MAX_ENTRIES, because a million wrong entries would take seconds."""
+    """Return `raw` with each list cut to MAX_ENTRIES. A million wrong entries would take seconds to judge."""
     for key, value in raw.items():
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
             findings.add("DOC009", (*at, key), key=quote_value(key), limit=MAX_ENTRIES)

@@ -1,4 +1,4 @@
-"""The handoff packet that a parent gives to a child: JSON, alone or as the first fenced block of a Markdown text."""
+"""The handoff packet (JSON) that a parent gives to a child. In a Markdown text it is the first fenced block."""
 
 from agentwatch.contracts.fields import Attempt, Maybe, Model, Note, Notes, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrap_packet
@@ -57,12 +57,12 @@ MODELS = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:
-    """Return the typed packet and the fields that the tree needs, and note every rule that the packet breaks."""
+    """Report every rule that a packet breaks. Return its model, and the fields that the task tree needs."""
     inner = unwrap_packet(top)
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))
         findings.at = (WRAPPER,)
-    # The packet may have its own key `todos`, which is not the checklist: that comes after the packet.
+    # Ignore a key `todos` in the packet. The checklist is the text after the packet.
     raw = {key: value for key, value in inner.items() if key != "todos"}
     packet = read_fields(Contract.HANDOFF_PACKET, HandoffPacket, raw, findings)
     if packet.handoff_schema not in (None, SCHEMA):

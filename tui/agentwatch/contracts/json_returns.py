@@ -1,4 +1,4 @@
-"""Returns in JSON: the subagent-return, its dialect return-meta, and the report-contract."""
+"""The three contracts for returns in JSON: subagent-return, its dialect return-meta, and report-contract."""
 
 import re
 from contextlib import suppress
@@ -38,10 +38,10 @@ from agentwatch.contracts.rules import (
 from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
 from agentwatch.text import fold_case
 
-LOW_CONFIDENCE = 0.5  # a human should look at a report with a lower confidence
+LOW_CONFIDENCE = 0.5  # a human should review a report with a lower confidence
 _POINTER = re.compile(r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z")
 
-# The outcome that each status word means.
+# Each status word, with the outcome that it means.
 _MEANS = dict.fromkeys((*STAGE_WORDS, *OUTSIDE_THE_ENUM), Outcome.COMPLETED) | {
     word: outcome
     for outcome, words in {
@@ -69,8 +69,8 @@ _FINISHING_VERBS = frozenset(
     reported researched resolved restructured reviewed revised rewritten saved scaffolded scoped selected
     simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
     traced transformed translated triaged updated validated verified wired written
-    """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # verbs that say that a stage is finished, alone or at the end of a status such as `tasks_created`
+    """.split()  # noqa: SIM905 - one line for each word would fill a page
+)  # a status that ends with one of these verbs means finished work: `created`, `tasks_created`
 _UNFINISHED_WORDS = frozenset(
     """
     abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
@@ -79,8 +79,8 @@ _UNFINISHED_WORDS = frozenset(
     nothing only part partial partially partly paused pending poorly postponed refused rejected semi should
     skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
     wrongly
-    """.split()  # noqa: SIM905 - a line for each would fill a page
-)  # words that say the opposite, as parts of a status: `not_ready`, `errors_generated`
+    """.split()  # noqa: SIM905 - one line for each word would fill a page
+)  # a status with one of these words is not finished, in spite of its verb: `not_ready`, `errors_generated`
 _END_TIME_KEYS = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
 
 
@@ -93,7 +93,7 @@ class Artifact(Model):
 
 
 class ReturnMetadata(Model):
-    """The metadata of a return: its agent, and the delegation path to the agent."""
+    """The metadata of a return: its agent, and the delegation path (the chain of agents above)."""
 
     session_id: Text
     agent_type: Text
@@ -128,7 +128,7 @@ class SubagentReturn(Model):
 
 
 class MetaArtifact(Model):
-    """A file that the agent created. The type may be any word."""
+    """A file that the agent created. `type` may be any word."""
 
     type: Note
     path: Text
@@ -136,7 +136,7 @@ class MetaArtifact(Model):
 
 
 class MetaMetadata(Model):
-    """The metadata of a return. A field that `metadata` lacks is taken from the top level."""
+    """The metadata of a return. A field that `metadata` lacks is taken from the top level of the return."""
 
     session_id: Note
     agent_type: Note
@@ -146,7 +146,7 @@ class MetaMetadata(Model):
 
 
 class ReturnMeta(Model):
-    """The whole return, the same for all its spellings. `more` has the unknown keys."""
+    """The whole return. Different spellings of a key become one field. `more` has the unknown keys."""
 
     phases_completed: Maybe[Million]
     phases_total: Maybe[Million]
@@ -180,14 +180,14 @@ class ReportMetadata(Model):
 
 
 class ContextEntry(Model):
-    """One row of a context map: a statement, and where it is found, as `path:first-last`, or `-` if unknown."""
+    """One row of a context map: a statement, and the file and lines that show it. `-` is an unknown location."""
 
     statement: str
     location: str = "-"
 
 
 class Report(Model):
-    """The whole report. `findings` are as the agent wrote them, and `context_map` is read from the findings."""
+    """The whole report. `findings` is the agent's own JSON. `context_map` is read from `findings`."""
 
     report_metadata: Required[ReportMetadata]
     findings: Required[Json]
@@ -202,7 +202,7 @@ MODELS = {Contract.SUBAGENT_RETURN: SubagentReturn, Contract.RETURN_META: Return
 
 
 def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Return]:
-    """Return the typed return and the fields that the tree needs, and note every rule that the return breaks."""
+    """Report every rule that a return breaks. Return its model, and the fields that the task tree needs."""
     inner = top.get("report_metadata")
     if isinstance(inner, dict) and len({_MEANS.get(_plain(each.get("status"))) for each in (top, inner)} - {None}) > 1:
         findings.add("DOC015", ("status",), value=top["status"], other=quote_value(inner["status"]))
@@ -223,7 +223,7 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     if top.get("artifacts") == [] and status in ("completed", "partial"):
         findings.add("SUB012", ("artifacts",), status=status)
     judge_paths("SUB020", "artifacts", returned.artifacts, findings)
-    # Any other empty value, such as `{}`, has the wrong type, and that is a finding already.
+    # Another empty value, such as `{}`, is already reported as a wrong type.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
     metadata = returned.metadata or ReturnMetadata.model_validate({})
@@ -231,7 +231,7 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     if path == []:
         findings.add("SUB047", ("metadata", "delegation_path"))
     elif path and depth is not None:
-        # The first two entries, the orchestrator and its command, do not count as levels.
+        # The first two entries (the orchestrator and its command) are no levels of delegation.
         length = len(top["metadata"]["delegation_path"])
         if depth != (expected := max(length - 2, 0)):
             place = ("metadata", "delegation_depth")
@@ -311,7 +311,7 @@ def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
 def _new_return(
     contract: Contract, returned: SubagentReturn | ReturnMeta, top: Json, outcome: Outcome | None, **more: Any
 ) -> Return:
-    """Return the fields of a return that the delegation tree needs. `more` has further fields."""
+    """Build a `Return` from a model and its JSON. `more` has further fields."""
     metadata, errors = (
         returned.metadata or ReturnMetadata.model_validate({}),
         returned.errors or [ReturnError.model_validate({})],
@@ -328,12 +328,12 @@ def _new_return(
         reported_state=_read_status_word(top),
         outcome=outcome,
         agent=metadata.agent_type or (path[-1] if path else None),
-        # An empty entry of the path counts as a level, too.
+        # Keep empty entries, because each entry of the path is one level.
         delegation_path=path,
         error_code=errors[0].type,
         error_message=errors[0].message,
         errors=messages,
-        # A retry helps only if no error says that it cannot be recovered from.
+        # A retry helps only if every error is recoverable.
         retry_recommended=all(recoverable) if recoverable else None,
         retry_hint=errors[0].recommendation,
         artifacts=[artifact.path for artifact in returned.artifacts or ()],
@@ -385,7 +385,7 @@ def _plain(status: object) -> str:
 
 
 def _read_outcome(status: object, findings: Findings) -> Outcome | None:
-    """Return the outcome that a status word means, or None. Note a word that the contract does not list."""
+    """Return the outcome that a status word means, or None if unknown. Report a word that the contract lacks."""
     if not isinstance(status, str):
         return None
     meant = _plain(status)
@@ -401,7 +401,7 @@ def _read_outcome(status: object, findings: Findings) -> Outcome | None:
 
 
 def _find_blockers(top: Json) -> list[str] | None:
-    """Return the texts of unresolved blockers, under `blockers` and similar keys. Return None if there are none."""
+    """Return the texts of unresolved blockers, or None. They are read from `blockers` and from similar keys."""
     found: list[str] = []
     for value in filter(None, map(top.get, ("blockers", "blocking_issues", "blocker", "blocking_issue"))):
         for entry in _as_list(value)[:MAX_ENTRIES]:
@@ -409,7 +409,7 @@ def _find_blockers(top: Json) -> list[str] | None:
             if isinstance(entry, dict):
                 if fold_case(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
                     continue
-                # The known keys come first, then all others.
+                # Prefer a text under a known key to a text under any other key.
                 keys = "description message issue reason summary blocker title text"
                 texts = [*map(entry.get, keys.split()), *entry.values()]
             found += [text for text in texts if isinstance(text, str) and text.strip()][:1]
@@ -417,7 +417,7 @@ def _find_blockers(top: Json) -> list[str] | None:
 
 
 def _find_stated_end(top: Json, outcome: Outcome | None) -> float | None:
-    """Return the latest time of ending that a return states, in epoch seconds. While working, starts count, too."""
+    """Return the latest end time in a return (epoch seconds), or None. While work goes on, also use start times."""
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
         for key in (*_END_TIME_KEYS, *(("started_at", "created_at") if outcome is Outcome.WORKING else ())):

@@ -17,7 +17,7 @@ _KEY = re.compile(
 _BULLET = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
 RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")  # a thematic break such as `- - -`, which is no bullet
 _COMMENT = "<!--"
-# A whole comment, or a code span: a comment mark inside code opens no comment.
+# Matches a whole comment or a code span. Inside a code span, `<!--` opens no comment.
 _COMMENT_OR_CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST_SEARCHED = 2_000  # only lines with fewer characters are searched for comments
 _TAGS_BEFORE_HEADER = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
@@ -39,7 +39,7 @@ _ANY_STATE = re.compile(
 
 
 class Fence(NamedTuple):
-    """A fenced block with the lines from `first` to before `end`. `closed` is False if the closing fence is missing."""
+    """A fenced block. Its text is `lines[first:end]`. `closed` tells whether it has a closing fence."""
 
     first: int
     end: int
@@ -48,7 +48,7 @@ class Fence(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading outside fences, with the lines below it up to `end`. `header` is a header of the contract, or None."""
+    """A heading, and the lines below it before `end`. `header` is its name in the contract, or None."""
 
     header: str | None
     line: int
@@ -57,12 +57,12 @@ class Section(NamedTuple):
     end: int
 
 
-# The sections of a return by header. A list has several sections if the text repeats the header.
+# The sections of a return, by header. If a text repeats a header, the list has several sections.
 Sections = dict[str, list[Section]]
 
 
 class Page(NamedTuple):
-    """A Markdown text as lines. `outside` tells for each line whether it is outside fences."""
+    """A Markdown text as lines. `outside` tells for each line whether the line is outside fences."""
 
     lines: list[str]
     outside: list[bool]
@@ -100,7 +100,7 @@ def scan_blocks(lines: list[str]) -> Page:
     fence, in_comment, end = "", False, len(lines)
     front = 0
     if lines and lines[0].rstrip() == "---":
-        # If a heading comes before the second `---`, the first one does not begin front matter.
+        # Front matter ends with a second `---`. If a heading comes before that line, it is no front matter.
         for index, line in enumerate(lines[1:200], 1):
             if re.match(r"##+[ \t]", line):
                 break
@@ -115,7 +115,7 @@ def scan_blocks(lines: list[str]) -> Page:
         elif not fence and "<" in line and len(line) < _LONGEST_SEARCHED:
             line = _COMMENT_OR_CODE.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
             before, mark, _ = line.partition(_COMMENT)
-            # A comment mark after text counts only if the comment ends on the same line.
+            # After text, `<!--` begins a comment only if the comment ends on the same line.
             in_comment = bool(mark) and not before.strip()
             line = before if in_comment else line
         match = _FENCE.match(line) if "```" in line or "~~~" in line else None
@@ -137,7 +137,7 @@ def scan_blocks(lines: list[str]) -> Page:
 
 
 def read_key(line: str) -> KeyLine | None:
-    """Return the key and value of a line, or None for any other line."""
+    """Return the key and value of a line `key: value`. Return None for any other line."""
     match = _KEY.match(line) if ":" in line else None
     if not match:
         return None
@@ -150,7 +150,7 @@ def read_key(line: str) -> KeyLine | None:
 
 
 def read_bullet(line: str) -> Bullet | None:
-    """Return the bullet of a line, or None for any other line."""
+    """Return the bullet of a line, or None if the line has no bullet."""
     match = _BULLET.match(line)
     return None if not match or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
@@ -159,14 +159,14 @@ def read_bullet(line: str) -> Bullet | None:
 
 
 def find_value(page: Page, section: Section, key: str) -> str | None:
-    """Return the first value of a key in the lines of a section, or None if the key is missing."""
+    """Return the first value of a key in a section, or None."""
     keys = (read_key(line) for line in page.lines[section.line + 1 : section.end] if key in line.lower())
     return next((each.value for each in keys if each and each.name == key), None)
 
 
 def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
-    """Return the sections of a return, or None if the text is no return. With `by_name`, one section is enough. With
-    `loose`, anything may precede the sections."""
+    """Return the sections of a return, or None if the text is no return. With `by_name`, one section is enough.
+    With `loose`, the return may be below other headings, and may be an unfilled template."""
     known = {each.header for each in page.headings if each.level == LEVEL}
     found: Sections = {}
     current: Section | None = None
@@ -174,7 +174,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
     for each in page.headings:
         header = each.header
         if each.level > LEVEL and header in known and (header != STATUS or find_value(page, each, "state") is None):
-            # A lower heading of the same name belongs to the section above it, unless it has a state.
+            # A deeper heading with the name of a section is part of the section above, unless it has a state.
             header = None
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)
@@ -187,19 +187,19 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
         return found or None
     first = next(iter(found.values()))[0]
     state = find_value(page, found[STATUS][0], "state") if STATUS in found else None
-    # A state such as `SUCCESS | ERROR | PARTIAL` or `<state>` shows that the text is only a template.
+    # If the state is `SUCCESS | ERROR | PARTIAL` or `<state>`, the text is only a template.
     is_template = state and state not in STATES and _ANY_STATE.search(state[:200])
     if not loose and (is_template or is_below_another):
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
-        # A lone Status section needs a summary or a known state, of which the end may be cut off.
+        # A lone Status section needs a summary or a known state. The end of the state may be cut off.
         is_known = any(fold_case(known).startswith(fold_case(state)) for known in STATES)
         if len(found) > 1 or is_known or find_value(page, found[STATUS][0], "summary") is not None:
             return found
     return found if len(found) > 2 else None
 
 
-# Checklists: `- [ ]` is pending, `- [-]` in progress, and `- [x]` done. The items are done in their order.
+# Checklists: `- [ ]` is pending, `- [-]` in progress, and `- [x]` done. The items should be done in their order.
 
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
@@ -212,7 +212,7 @@ _STATUSES = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStat
 
 
 def has_checklist_item(lines: list[str], *, alone: bool = False) -> bool:
-    """Tell whether any line is, or resembles, an item of a checklist. With `alone`, a leading bullet is enough."""
+    """Tell whether any line is or resembles a checklist item. With `alone`, a bullet on the first line is enough."""
     first = next((line for line in lines if line.strip() and not (RULE.match(line) or _HEADING.match(line))), "")
     return (alone and _BULLET.match(first) is not None) or any(
         "[" in line and (_ITEM.match(line) or _ALMOST_ITEM.match(line)) for line in lines
@@ -220,7 +220,7 @@ def has_checklist_item(lines: list[str], *, alone: bool = False) -> bool:
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todos:
-    """Read a checklist up to a heading or up to text after an empty line. With `alone`, judge every line."""
+    """Return the items of a checklist, and report its wrong lines. With `alone`, all lines belong to the checklist."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False
     in_list = alone

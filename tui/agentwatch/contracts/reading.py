@@ -1,4 +1,4 @@
-"""Finds the contract that a text follows, reads the text and judges it. Only the models of that contract are loaded."""
+"""Finds the contract of a text, reads the text and judges it. Only the models of this contract are imported."""
 
 import json
 import math
@@ -25,16 +25,16 @@ from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
 from agentwatch.text import fold_case, quote_text
 
-MAX_LINES = 5_000  # the most lines of a return or checklist that are read; even long ones have only about 100
-_ATTEMPTS = 20  # after so many unreadable objects, the rest of a text is not searched
-_FENCES = 200  # the most fenced blocks, and the most unfenced returns, of a text that are read
+MAX_LINES = 5_000  # the most lines of a return that are read; even a long return has only about 100 lines
+_ATTEMPTS = 20  # after so many broken JSON objects, the rest of a text is not searched
+_FENCES = 200  # so many fenced blocks of a text are read, and so many returns outside fences
 Part = tuple[Location, int]  # a place in a JSON text, and its offset
 _DECODER = json.JSONDecoder()
-# The file of a checklist. Without group 1 it is a plain `todos.md`, which may be anybody's notes.
+# The path of a checklist. Group 1 is None for a plain `todos.md`, which may be anybody's notes.
 _TODOS_FILE = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
-# A text whose first block may be a fence: it begins with a fence, with front matter, or with a title above a fence.
+# Matches a text that begins with a fence, with front matter, or with a title above a fence.
 _MAY_LEAD_WITH_PACKET = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
-# Every return in the return-format has one of these keys.
+# Every return in the return-format has one of these words in a key.
 _MAY_BE_RETURN = re.compile(r"state|runtime_", re.IGNORECASE)
 _MAY_BE_FENCED = re.compile(r'^[ \t]*#+[ \t]*status\b|"status"', re.IGNORECASE | re.MULTILINE)
 _TEXT_FOLLOWS = re.compile(r"[ \t.`]*[^\s.`]")
@@ -44,18 +44,17 @@ _OBJECT = re.compile(r'\{(?=\s*")')
 
 
 def _count_keys(top: Json, keys: str) -> int:
-    """Count how many of these keys, separated by spaces, an object has."""
     return sum(key in top for key in keys.split())
 
 
 WRAPPER = "handoff_packet"
 METADATA_KEYS = "session_id agent_type delegation_depth delegation_path"
-# Words for stages that any program may use.
+# Status words that any program may use.
 _COMMON = frozenset(("in_progress", "planned", "implemented", "revised", "assembled"))
 _SPECIAL_STAGE_WORDS = "researched tasks_created report_written plan_created plan_written summary_written synthesized"
-# Status words that return-meta has and the subagent-return has not.
+# Status words of return-meta that the subagent-return does not have.
 STAGE_WORDS = _COMMON.union(_SPECIAL_STAGE_WORDS.split())
-# Status words of return-meta that many other programs use, too. The subagent-return does not have them.
+# Two more status words of return-meta. Many other programs use these words, too.
 OUTSIDE_THE_ENUM = ("done", "success")
 _RETURN_STATUSES = ("completed", "partial", "failed", "blocked")
 _CONTRACTS_BY_ENDING = {
@@ -63,7 +62,7 @@ _CONTRACTS_BY_ENDING = {
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
-}  # contracts by the last two parts of a name such as `api.handoff.json`
+}  # the contract by the end of a file name: `handoff.json` for `api.handoff.json`
 _HANDOFF_FILE = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
@@ -72,11 +71,11 @@ _META_FILE = re.compile(
     r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
-# A JSON text without any of these keys follows no contract. An escape may spell one of them.
+# A JSON text without any of these keys follows no contract. But an escape such as `\u0074` may hide a key.
 _CONTRACT_KEY = re.compile(r'"(?:task_id|status|metadata|report_metadata|findings|objective|handoff_schema)"|\\u')
 _IDENTIFYING = "task_id objective"
 _PACKET_KEYS = "task_id objective evidence success_criteria risks"
-# Keys of files with the state of a project. Agents that write return-meta write such files, too, with a status.
+# Keys of files that keep the state of a project. These files have a status, as returns do.
 _STATE_KEYS = (
     "next_project_number project_number project_name project_numbering active_projects completed_projects"
     " archived_projects pending_tasks repository_health state_references"
@@ -88,7 +87,7 @@ _KEYS_IF_NAMED = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
     Contract.REPORT_CONTRACT: "report_metadata findings",
-}  # if the name of a file demands a contract, one of these keys is enough
+}  # a file whose name demands the contract needs only one of these keys
 
 
 def contract_by_name(name: str) -> Contract | None:
@@ -100,13 +99,13 @@ def contract_by_name(name: str) -> Contract | None:
 
 
 def unwrap_packet(top: Json) -> Json:
-    """Return the packet inside `{"handoff_packet": {…}}`, or any other object unchanged."""
+    """Return the packet inside `{"handoff_packet": {…}}`. Return any other object unchanged."""
     inner = top.get(WRAPPER)
     return inner if isinstance(inner, dict) and not _count_keys(top, _PACKET_KEYS) else top
 
 
 def find_leading_contract(top: Json, name: str) -> Contract | None:
-    """Return the contract of the object in the first block of a text. A `task_id` and one more key make it a packet."""
+    """Return the contract of the first object in a text, or None. A packet needs only `task_id` and one more key."""
     contract = find_contract(top, name, embedded=True)
     top = unwrap_packet(top)
     if not contract and "task_id" in top and _count_keys(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
@@ -115,7 +114,7 @@ def find_leading_contract(top: Json, name: str) -> Contract | None:
 
 
 def find_contract(top: Any, name: str, *, embedded: bool = False) -> Contract | None:
-    """Return the contract that an object follows, or None. An object `embedded` in an answer needs fewer keys."""
+    """Return the contract that an object follows, or None. An object in an answer (`embedded`) needs fewer keys."""
     if not isinstance(top, dict):
         return None
     last, packet = fold_case(name.rpartition("/")[2]), unwrap_packet(top)
@@ -126,13 +125,13 @@ def find_contract(top: Any, name: str, *, embedded: bool = False) -> Contract | 
             return Contract.REPORT_CONTRACT
         if _count_keys(packet if named is Contract.HANDOFF_PACKET else top, _KEYS_IF_NAMED[named]):
             return named
-        # Many programs name a file `report.json`. Without a key of the contract, the content decides.
+        # Many programs write reports. A report without a key of the contract may follow another contract.
         if named is not Contract.REPORT_CONTRACT:
             return None
-    # A JSON schema follows no contract. But a return may name the schema that it follows.
+    # A JSON schema follows no contract. But a `$schema` that names another schema is allowed in a return.
     if "json-schema.org" in str(top.get("$schema")) or isinstance(top.get("properties"), dict):
         return None
-    # Files with the state of a project have a status and a session, as returns have.
+    # Project state files, like returns, have a status and a session.
     is_state = last == "state.json" or _count_keys(top, _STATE_KEYS)
     if re.search(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", last) or (is_state and not is_meta):
         return None
@@ -145,7 +144,7 @@ def find_contract(top: Any, name: str, *, embedded: bool = False) -> Contract | 
     is_return = _is_subagent_return(top, word)
     if _count_keys(top, _META_KEYS) if is_meta else _is_return_meta(top, word, is_return=is_return):
         return Contract.RETURN_META
-    # Any program may print a status and a summary. So two more keys of a return must have the right types.
+    # Any program may print a status. So two other keys of a return must be present, with the right types.
     is_rest = word in _RETURN_STATUSES and sum(isinstance(top.get(key), kind) for key, kind in _TYPES.items()) >= 2
     if is_return or (embedded and is_rest):
         return Contract.SUBAGENT_RETURN
@@ -156,10 +155,10 @@ def find_contract(top: Any, name: str, *, embedded: bool = False) -> Contract | 
 
 
 def _is_subagent_return(top: Json, word: str) -> bool:
-    """Tell whether an object is a subagent-return. The metadata may be missing if the rest is clear."""
+    """Tell whether an object is a subagent-return. `word` is its status."""
     metadata = top.get("metadata")
     known = _count_keys(metadata, METADATA_KEYS) if isinstance(metadata, dict) else 0
-    # Any log may have a session, a status and a summary. So a return must have artifacts, too.
+    # Any log may have a session, a status and a summary. Only artifacts show that the object is a return.
     if known == 1 and "session_id" in top["metadata"]:
         return "artifacts" in top
     # Build tools report artifacts, too, but do not use these status words.
@@ -168,16 +167,16 @@ def _is_subagent_return(top: Json, word: str) -> bool:
 
 
 def _is_return_meta(top: Json, word: str, *, is_return: bool) -> bool:
-    """Tell whether an object follows return-meta. `is_return`: the object looks like a subagent-return, too."""
+    """Tell whether an object follows return-meta. `is_return`: it also looks like a subagent-return."""
     if is_return:
         return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or _count_keys(top, _DIALECT_KEYS) > 0
-    # A common word is not enough: the object must have another key of a return, too.
+    # The status word is not enough. The object needs another key of a return, or two keys for a common word.
     telling = 2 * _count_keys(top, "delegation_path partial_progress completion_data")
     return word in STAGE_WORDS and telling + _count_keys(top, "artifacts session_id agent_type") > (word in _COMMON)
 
 
 def _is_report(top: Json, *, embedded: bool) -> bool:
-    """Tell whether an object with `report_metadata` is an agent's report. Other tools use that key, too."""
+    """Tell whether an object with `report_metadata` is an agent's report. Other tools use this key, too."""
     metadata = top["report_metadata"]
     if not isinstance(metadata, dict):
         return "findings" in top
@@ -187,19 +186,19 @@ def _is_report(top: Json, *, embedded: bool) -> bool:
 
 
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
-    """Find the contract of a text, and read the text. Return None if it follows no contract. Never raise.
+    """Read a text by the contract that it follows. Return None if it follows no contract. Raise no exception.
 
-    `name` is the path in the workspace. With `embedded`, the text is the answer of a subagent, and its last return
-    counts. With `handed_over`, the text is the prompt of a subagent, and its first packet counts.
+    `name` is the path in the workspace. With `embedded`, the text is the answer of a subagent: read its last return.
+    With `handed_over`, the text is the prompt of a subagent: read its first packet.
     """
     text = text.removeprefix("\ufeff")
     if not text.isascii():
-        # Replace half surrogate pairs, which no encoding can write.
+        # Replace halves of surrogate pairs, which no encoding can write.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
         return _read_packet(split_lines(text), name)
     if embedded:
-        # An answer may quote a handoff, so a return comes first.
+        # An answer may quote a handoff, so look for a return first.
         return _read_last_return(split_lines(text), name) or _read_packet(split_lines(text), name)
     is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
     if is_object and fold_case(name).endswith((".jsonl", ".ndjson")):
@@ -210,27 +209,27 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found or not named:
         return found or _read_fenced_return(text, name)
-    # The name demands a contract, so search the whole text. A packet needs only the keys that a JSON file needs.
+    # The name demands a contract, so search the whole text. A packet needs the same keys as in a JSON file.
     lines = split_lines(text)
     is_return = named is Contract.RETURN_FORMAT
     found = _read_last_return(lines, name) if is_return else _read_packet(lines, f"{name[:-2]}json")
     return _read_unrecognised(lines, name, named) if not found else _add_finding(found, "DOC014", 0)
 
 
-# JSON. The line of a place is found only when a finding needs it
+# JSON. The line of a place is computed only when a finding needs it
 
 MAX_DEPTH = 100  # the deepest nesting that is read; contracts need five levels
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
 _DIGITS = 4_000  # the most digits of an integer; Python itself refuses more than 4,300
-# Half of a surrogate pair, for which the parser would make a character that no encoding can write.
+# An escape of half a surrogate pair. The parser would make a character of it that no encoding can write.
 _LONE_SURROGATE = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 
 def _parse_json(text: str) -> tuple[Any, set[str]]:
-    """Return the value of a JSON text, and the numbers that JSON does not allow, with "" if a key is repeated."""
+    """Return (value, faults) of a JSON text. Faults are numbers that are not JSON, and "" for repeated keys."""
     odd = set[str]()
 
     def members(pairs: list[tuple[str, Any]]) -> Json:
@@ -257,14 +256,14 @@ def _locate_break(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
         return "DOC002", end
     if error.msg.startswith("Illegal"):
-        # Newer versions of Python report the comma, older ones the bracket after the comma.
+        # New versions of Python report the trailing comma. Old versions report the bracket after the comma.
         return "DOC001", len(text) - len(text[error.pos + 1 :].lstrip())
     return "DOC001", error.pos
 
 
 def _scan_json(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
-    """Return the places in a JSON text with their offsets, about `most` of them. Also return the offset where the text
-    is nested too deeply, or None."""
+    """Return (places with their offsets, offset where the scan stopped). The scan stops after about `most` places, or
+    where the text is nested too deeply. If it did not stop, the offset is None."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
     before = ""
@@ -288,11 +287,11 @@ def _scan_json(text: str, most: float = math.inf) -> tuple[list[Part], int | Non
 
 
 class JsonSource:
-    """One JSON text. `complete` is False if the text was cut off, and `whole` is True if all of it could be parsed."""
+    """One JSON text. `whole` tells whether all of it was parsed, and `complete` whether it has no syntax error."""
 
     def __init__(self, text: str, first_line: int = 1):
         if "\\ud" in text or "\\uD" in text:
-            # The text keeps its length, so that offsets stay valid.
+            # The replacement has the same length, so that offsets stay valid.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
         self._text, self._first_line = text, first_line
         self.value: Any = None
@@ -308,7 +307,7 @@ class JsonSource:
             self._break = _locate_break(text, error)
             deep = error.pos
         if deep is not None:
-            from pydantic_core import from_json  # imported here, because the first frame does not need it
+            from pydantic_core import from_json  # imported here, so that the screen starts faster
 
             with suppress(ValueError):
                 self.value = from_json(text[:deep], allow_partial=True)
@@ -317,26 +316,26 @@ class JsonSource:
 
     @cached_property
     def _parts(self) -> list[Part]:
-        """The places in a valid text, with their offsets."""
-        # To scan so many parts takes about 30 ms.
+        """The first places in a valid text, each with its offset."""
+        # A scan of 20,000 places takes about 30 ms.
         parts = _scan_json(self._text, 20_000)[0]
         if "\\" not in self._text:
             return parts
-        # A key that has escapes was kept with its quotation marks.
+        # `_scan_json` keeps the quotation marks of keys with escapes. Decode these keys.
         return [
             (tuple(json.loads(str(step)) if str(step)[:1] == '"' else step for step in steps), at)
             for steps, at in parts
         ]
 
     def line_of(self, location: Location) -> int:
-        """Return the line (from 1) of a place, or of the object or list around it if the text lacks the place."""
+        """Return the line (from 1) of a place. If the text lacks the place, return the line of the object around it."""
         offsets = dict(self._parts)
         above = (location[:end] for end in range(len(location) - 1, -1, -1))
-        # A key that is missing in the metadata may be at the top level.
+        # A key of the metadata may be at the top level instead.
         return self._line_index(next(offsets[one] for one in (location, location[-1:], *above) if one in offsets)) + 1
 
     def add_syntax_findings(self, findings: Findings) -> None:
-        """Note the faults of the JSON text itself, which are the same for every contract."""
+        """Report faults of the JSON itself: a syntax error, repeated keys, and wrong numbers."""
         if self._break:
             findings.add(self._break[0], self._line_index(self._break[1]), limit=MAX_DEPTH)
             return
@@ -350,12 +349,12 @@ class JsonSource:
                 findings.add("DOC005", self._line_index(match.start()))
 
     def _line_index(self, offset: int) -> int:
-        """Return the index (from 0), in the file, of the line at an offset."""
+        """Return the line index (from 0 in the file) of an offset in the text."""
         return self._first_line - 1 + self._text.count("\n", 0, offset)
 
 
 def _read_json(text: str, name: str, named: Contract | None = None, *, is_report: bool = False) -> OpenDocument | None:
-    """Read a file as JSON. `named` is the contract that its name demands; with `is_report` its name allows a report."""
+    """Read a file as JSON. `named` is the contract that its name demands. With `is_report`, it may be a report."""
     if not named and not is_report and not _CONTRACT_KEY.search(text):
         return None
     source = JsonSource(text)
@@ -369,13 +368,13 @@ def _read_json(text: str, name: str, named: Contract | None = None, *, is_report
             broken = _judge_json(source, named)
             inner = next((one for _, one in _find_objects(text, name) if one.contract is named), broken)
             return replace(broken, document=inner.document, model=inner.model)
-    # The name fits return-meta, but it does not demand it: a valid object may be anything else.
+    # A file with the name of a return-meta may have any other valid object.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
     return None if not named or is_anything else _judge_json(source, named, recognised=False)
 
 
 def _judge_json(source: JsonSource, contract: Contract, *, recognised: bool = True) -> OpenDocument:
-    """Judge an object by its contract. If not `recognised`, only the name of the file says which contract that is."""
+    """Judge an object by a contract. If not `recognised`, only the name of the file demands this contract."""
     findings = Findings()
     source.add_syntax_findings(findings)
     top = source.value if isinstance(source.value, dict) else {}
@@ -383,7 +382,7 @@ def _judge_json(source: JsonSource, contract: Contract, *, recognised: bool = Tr
         findings.add("DOC008", (), value=source.value)
     elif source.whole and not recognised:
         findings.add("DOC012", (), contract=contract)
-    # Do not note missing keys of a broken text: they may be in the lost part.
+    # Report no missing keys of a broken text: the lost part may have these keys.
     judged = findings if source.whole and top is source.value else Findings()
     model, fields = module_of(contract).judge(contract, top, judged)
     known = recognised or contract is Contract.RETURN_META
@@ -395,7 +394,6 @@ def _judge_json(source: JsonSource, contract: Contract, *, recognised: bool = Tr
 
 
 def _read_markdown(text: str, name: str) -> OpenDocument | None:
-    """Read a Markdown text, and return None if it follows no contract."""
     # Nearly all files of a workspace follow no contract. So each step begins with a cheap test.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         page = scan_blocks(split_lines(text))
@@ -410,7 +408,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
 
 
 def _read_unrecognised(lines: list[str], name: str, contract: Contract) -> OpenDocument:
-    """Return the document of a file whose content does not follow the contract that its name demands."""
+    """Return a document with a finding, for a file that does not follow the contract of its name."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
     if part:
         return replace(part, document=replace(part.document, recognised=False))
@@ -418,7 +416,7 @@ def _read_unrecognised(lines: list[str], name: str, contract: Contract) -> OpenD
     if contract is Contract.HANDOFF_PACKET:
         is_todos = name.lower().endswith("todos.md")
         fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
-    # A return must have its sections. For a packet or a checklist, the content is only recommended.
+    # A return without its sections is an error. A handoff without a packet or checklist is a warning.
     rule = "DOC012" if isinstance(fields, Return) else "DOC013"
     return _add_finding(
         OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 0, contract=contract
@@ -428,7 +426,7 @@ def _read_unrecognised(lines: list[str], name: str, contract: Contract) -> OpenD
 def _read_return(
     lines: list[str], *, loose: bool = False, by_name: bool = False, first_line: int = 1
 ) -> OpenDocument | None:
-    """Read lines in the return-format. `loose` and `by_name` mean the same as for `find_sections`."""
+    """Read lines in the return-format, or return None. `find_sections` explains `loose` and `by_name`."""
     findings = Findings(first_line)
     page = scan_blocks(lines[:MAX_LINES])
     sections = find_sections(page, loose=loose, by_name=by_name)
@@ -442,7 +440,7 @@ def _read_return(
 
 
 def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
-    """Read a checklist that has a file of its own. With `alone`, a leading bullet of any kind counts as an item."""
+    """Read a checklist file. Return None if it has no item. With `alone`, a bullet on the first line is enough."""
     lines = scan_blocks(lines).lines
     if not has_checklist_item(lines, alone=alone):
         return None
@@ -463,7 +461,7 @@ def _is_first_block(page: Page, fence: Fence) -> bool:
 def _read_fenced_packet(
     page: Page, fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
 ) -> OpenDocument | None:
-    """Read a packet and the checklist after it, or return None. `fenced` says that a closing mark ends the packet."""
+    """Read a packet and the checklist after it, or return None. `fenced`: fence marks surround the packet."""
     source = JsonSource("\n".join(page.lines[fence.first : fence.end]), fence.first + 1)
     signature = find_leading_contract if leading else find_contract
     is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
@@ -488,7 +486,7 @@ def _read_fenced_packet(
 
 
 def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
-    """Read a packet without a fence that begins a Markdown text. Return None if no text follows the packet."""
+    """Read an unfenced packet at the beginning of a Markdown text. Return None if no text follows the packet."""
     end, _ = _read_object_at(text, text.index("{"))
     if end is None or not text[end:].strip():
         return None
@@ -514,8 +512,8 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
-    """Read the last return of a text. Returns in fences and in JSON, which may be quotations, count only if there is no
-    other."""
+    """Read the last return of a text. Returns in fences and in JSON may be quotations. They are read only if the text
+    has no other return."""
     page = scan_blocks(lines)
     headed = [each for each in page.headings if each.header]
     starts = [each.line for each in headed if each.header == STATUS and find_value(page, each, "state") is not None]
@@ -540,7 +538,7 @@ def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_fenced_return(text: str, name: str) -> OpenDocument | None:
-    """Read the return in the fences of a file. Return None if there is no such return, or more than one."""
+    """Read the only return in the fences of a file. Return None if the fences have no return or several."""
     if not (("```" in text or "~~~" in text) and _MAY_BE_FENCED.search(text)):
         return None
     page, found = scan_blocks(split_lines(text)[:MAX_LINES]), list[OpenDocument]()
@@ -564,11 +562,11 @@ def _add_finding(document: OpenDocument, rule_id: str, index: int, **facts: obje
 
 
 def _find_objects(text: str, name: str, *, is_prompt: bool = False) -> Iterator[tuple[int, OpenDocument]]:
-    """Yield each JSON object in a text that follows a contract, as (index of its line, document)."""
+    """Find the JSON objects in a text that follow a contract. Yield (line index, document) for each."""
     if not _CONTRACT_KEY.search(text):
         return
     position = failures = 0
-    # A text with more objects than this is not read to its end.
+    # At most so many objects of a text are read.
     for _ in range(5_000):
         match = _OBJECT.search(text, position)
         if not match or failures == _ATTEMPTS:
@@ -584,14 +582,14 @@ def _find_objects(text: str, name: str, *, is_prompt: bool = False) -> Iterator[
             line = text.count("\n", 0, start)
             yield line, _judge_json(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
-        # Parts of a broken document do not count. So go on at the next line that begins with an object.
+        # Do not read the parts of a broken document. Go on at the next line that begins with an object.
         position = end or (start + 1 if not contract else text.find("\n{", start))
         if position < 0:
             return
 
 
 def _read_object_at(text: str, position: int) -> tuple[int | None, object]:
-    """Return (the offset after the object at `position`, the object). The offset is None if the object breaks off."""
+    """Read the object at `position`. Return (offset after the object, object). A broken object has the offset None."""
     try:
         value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):

@@ -37,12 +37,12 @@ _REQUIRED_KEYS = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
 _MARKED_WORD = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KEY_IN_VALUE = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
 _ANY_KEY = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-# A thematic break, a heading, a tag, or a label in bold. Such a line only structures a section.
+# A line that only structures a section: a thematic break, a heading, a tag, or a label in bold.
 _NO_TEXT = re.compile(
     rf"{RULE.pattern}|\s*(?:#{{1,6}}(?:[ \t]|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)"
 )
 _LIKE_NONE = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
-# A sentence that says that there are no files, without an exception such as `except a.py`.
+# A remark that there are no files. A remark with an exception, such as `none except a.py`, does not match.
 _NO_FILES = re.compile(
     r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
     r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
@@ -63,7 +63,7 @@ Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("
 
 
 class StatusSection(Model):
-    """The section `## Status`, with the keys of error-propagation."""
+    """The section `## Status`, with the keys that say how to go on after an error."""
 
     state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]]
     summary: Text
@@ -103,19 +103,19 @@ class ReturnFormat(Model):
 MODELS = {Contract.RETURN_FORMAT: ReturnFormat}
 _KNOWN_KEYS = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
-# A line of a section: index, text, and the known key or the bullet in it.
+# A line of a section: (index, text, known key or None, bullet or None).
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 
 
 @dataclass(slots=True)
 class SectionKeys:
-    """The values of keys, texts or lists, with the index of the line of each. The first of repeated keys counts."""
+    """The values (texts or lists) and the line indices of keys. If a key is repeated, its first value is kept."""
 
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
 
     def store(self, key_line: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
-        """Store the value of a key. Note each way in which the spelling of the key breaks the contract."""
+        """Store the value of a key. Report a repeated key, and a key that is not written as the contract demands."""
         key = key_line.name
         if key_line.bullet:
             findings.add("RET016", index, key=key)
@@ -183,7 +183,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
 
 
 def _read_rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
-    """Return the lines of sections outside fences. If only the fences have a known key, or text, return all lines."""
+    """Return the lines outside fences. If these lines have no key of `known` (or no text), return all lines."""
     rows, outside, counts = list[Row](), list[Row](), False
     for section in sections:
         for index in range(section.line + 1, section.end):
@@ -250,7 +250,7 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
         indent = item.indent
         path, rest = _split_path(item.text, _SEPARATOR)
         if not rest and _IS_PATH.match(path.partition(" ")[0]):
-            # The contract names no separator, so `src/api.py (the API)` has a path and a description, too.
+            # The contract demands no separator: `src/api.py (the API)` is a path and a description, too.
             path, _, rest = path.partition(" ")
         path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
         if _NO_FILES.match(item.text):
@@ -287,7 +287,7 @@ def _read_attestation(rows: list[Row] | None, keys: SectionKeys, findings: Findi
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    # By the key of a list: the text below it, which was written instead of bullets.
+    # By the key of a list: (line index, text) if text follows the key instead of bullets.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
         if key_line:
@@ -343,7 +343,7 @@ def _read_inline_entries(key_line: KeyLine, index: int, findings: Findings) -> l
 
 
 def _split_path(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
-    """Return (the path at the beginning of a bullet, the rest), without emphasis, quotation marks and the like."""
+    """Split the text of a bullet into (path, rest). Remove emphasis and quotation marks."""
     text = _EMPHASIS.sub(lambda match: match[2] or "", text, count=1)
     if marked := _QUOTED_PATH.match(text):
         return next(filter(None, marked.groups())).strip(), marked[5]

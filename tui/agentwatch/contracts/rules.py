@@ -25,14 +25,14 @@ Location = tuple[str | int, ...]
 
 
 class Rule(NamedTuple):
-    """A rule of one contract, of all contracts, of files or of links."""
+    """A rule about one contract, all contracts, files, or links between tasks."""
 
     id: str
     contract: Contract | None
     severity: Severity
-    section: str  # the heading, in the contract's document, that the rule comes from
+    section: str  # the heading in the contract's document that the rule comes from
     title: str
-    message: str  # names in braces, such as `{value}`, are filled with facts about the place
+    message: str  # names in braces, such as `{value}`, are replaced by facts about the place
     why: str
     right: str = ""
     wrong: str = ""
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
     @property
     def level_words(self) -> str:
-        """The severity in words. If `check` only warns in one contract, the words name that contract."""
+        """The severity in words, with the contract (if any) in which `check` only warns."""
         return f"{self.severity} (in a {self.warns_in}, `check` only warns)" if self.warns_in else self.severity.value
 
 
@@ -57,13 +57,13 @@ PREFIXES = {
 
 
 def module_of(contract: Contract) -> Any:
-    """Import and return the module that judges a contract. It has `MODELS` by contract."""
+    """Import and return the module that judges a contract. Its `MODELS` has the model of the contract."""
     return import_module(f"agentwatch.contracts.{_MODULES.get(contract, 'json_returns')}")
 
 
 @cache
 def read_rules() -> dict[str, Rule]:
-    """Read the catalogue, and return all its rules by id, in the order of the catalogue."""
+    """Return the rules of the catalogue `rules.txt` by id, in the order of the catalogue."""
     section, rules = "", {}
     text = (get_data("agentwatch.contracts", "rules.txt") or b"").decode().partition("\n\n")[2]
     for row in re.sub(r"\n (?= )", "", text).splitlines():
@@ -89,17 +89,17 @@ def read_rules() -> dict[str, Rule]:
 
 
 def contract_rules() -> dict[str, Rule]:
-    """Return the rules of contracts by id, without the rules of files and of links."""
+    """Return the rules about contracts by id. Rules about files and links are left out."""
     return {rule_id: rule for rule_id, rule in read_rules().items() if rule_id[:3] in PREFIXES}
 
 
 def quote_value(value: object) -> str:
-    """Return a value from an agent's document for use in a message, short and safe."""
+    """Return a value of an agent's document as a short, safe text for a message."""
     if isinstance(value, str):
         return quote_text(value, 60)
     if isinstance(value, (dict, list)):
         return "an array" if isinstance(value, list) else "an object"
-    import json  # imported here, because the first frame does not need json
+    import json  # imported here, so that the screen starts faster
 
     text = json.dumps(value)
     return text if len(text) <= 30 else "a huge number"
@@ -107,27 +107,27 @@ def quote_value(value: object) -> str:
 
 @dataclass(slots=True)
 class Findings:
-    """The broken rules of a document. Each has a line, counted from `first_line`, or a place below the place `at`."""
+    """The broken rules of a document, each at a line or a place. Lines begin at `first_line`. Places are below `at`."""
 
     first_line: int = 1
     at: Location = ()
     _added: list[tuple[str, Location | int, dict[str, object]]] = field(default_factory=list, init=False)
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Note a broken rule at a line index (from 0) or at a place. The `facts` fill the message of the rule."""
+        """Add a broken rule at a line index (from 0) or at a place. The `facts` fill the message of the rule."""
         self._added.append((rule, self.first_line + where if isinstance(where, int) else (*self.at, *where), facts))
 
     def collect(
         self, line_of: Callable[[Location], int | None] = lambda _: None, others: Iterable[Finding] = ()
     ) -> tuple[Finding, ...]:
-        """Return all findings and `others`, by line and rule. Of one rule, only the first 20 findings are listed."""
+        """Return all findings and `others`, sorted by line and rule. At most 20 findings of each rule are listed."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._added:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
             if of_rule[rule_id] <= 20:
                 rule = read_rules()[rule_id]
-                # Interned, because many documents have the same message.
+                # Interned to save memory: many documents have the same message.
                 message = intern(rule.message.format(**facts | {"value": quote_value(facts.get("value"))}))
                 line = where if isinstance(where, int) else line_of(where)
                 made.append(Finding(rule_id, rule.severity, message, line))
@@ -137,13 +137,13 @@ class Findings:
         return tuple(order)
 
 
-# A full stop ends a sentence if a space and no small letter follow. It ends none in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
+# A full stop before a blank ends a sentence, unless a small letter follows. Exceptions: `e.g. X`, `J. Doe`, `vs. X`.
 _SENTENCE_END = re.compile(
     r"(?<!\b[A-Za-z])(?<!^\d)(?<!(?i:\b(?:vs|cf|no|dr|mr|ms|st)))(?<!(?i:\betc))(?<!(?i:\bincl))(?<!(?i:\bapprox))"
     r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
-# A path that is empty, too long, absolute, in a home directory, on a drive, a URL, or with a NUL; or a path that begins
-# with a variable of a shell. But `$slug.tsx` is a name that files really have.
+# Matches paths that are empty, too long, absolute or URLs. Matches paths in a home directory, on a drive, or with NUL.
+# Matches paths that begin with a shell variable. But `$slug.tsx` is a real file name, and does not match.
 _NOT_RELATIVE = re.compile(
     r"(?s:.{4097})|\s*(?:\Z|[/\\~]|[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://"
     r"|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):"
@@ -155,15 +155,15 @@ _ID_FIELDS = {"task_id", "parent_task_id", "session_id", "decision_id", "restore
 
 
 def shorten(value: Any) -> Any:
-    """Return a text cut to MAX_TEXT, or None for an empty text. Lists are cut text by text."""
+    """Return a text cut to MAX_TEXT characters, or None if it is empty. In a list, each text is cut."""
     if type(value) is str:
-        # Interned, because many documents have the same text.
+        # Interned to save memory: many documents have the same text.
         return intern(value if len(value) <= MAX_TEXT else f"{value[: MAX_TEXT - 1]}\u2026") or None
     return tuple(filter(None, map(shorten, value))) if isinstance(value, list) else value
 
 
 def build_fields(kind: type[AnyDocument], *models: object, **facts: Any) -> AnyDocument:
-    """Return a document of `kind` from `facts` and from the fields of the models. All texts but ids are shortened."""
+    """Build a document of `kind` from `facts` and from the fields of the models. Shorten all texts that are no ids."""
     fields = [field for model in reversed(models) for field in vars(model).items() if field[1] is not None]
     found = {name: value for name, value in fields if name in kind.__dataclass_fields__} | facts
     # Two ids may differ only at their end, so ids are not cut.
@@ -192,7 +192,7 @@ def is_relative(path: str) -> bool:
 
 
 def judge_paths(rule: str, key: str, entries: Iterable[Any] | None, findings: Findings) -> None:
-    """Note each path of the entries at `key` that is not relative to the repository. Empty paths are skipped."""
+    """Report each path of the entries that is not relative to the repository. Skip empty paths."""
     for index, entry in enumerate(entries or ()):
         if entry.path and entry.path.strip() and not is_relative(entry.path):
             findings.add(rule, (key, index, "path"), value=entry.path)

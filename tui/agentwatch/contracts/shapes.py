@@ -19,7 +19,7 @@ class Contract(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome that a return reports, in the words of the states of tasks."""
+    """The outcome that a return reports. Each outcome is also a state of tasks."""
 
     WORKING = "working"
     COMPLETED = "completed"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 class Severity(StrEnum):
-    """How bad a finding is: an error breaks the contract, and a warning is a deviation that is tolerated."""
+    """The severity of a finding. An error breaks the contract. A warning is a deviation that is tolerated."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -45,7 +45,7 @@ class TodoStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule with its place. The line counts from 1 and is None for a whole file; the path may be ""."""
+    """One broken rule with its place. `line` counts from 1, or is None for the whole file. `path` may be ""."""
 
     rule: str
     severity: Severity
@@ -99,7 +99,7 @@ class Return:
 
     contract: Contract
     reported_state: str | None  # the status word in the document
-    outcome: Outcome | None  # the meaning of that word; None if unknown
+    outcome: Outcome | None  # the meaning of `reported_state`; None if unknown
     task_id: str | None = None
     attempt: int | None = None
     session_id: str | None = None
@@ -122,9 +122,9 @@ class Return:
     files_modified: Texts = ()
     limitations: Texts = ()
     artifacts: Texts = ()
-    stated_at: float | None = None  # the end that the return states, in epoch seconds
+    stated_at: float | None = None  # the end time that the return states, in epoch seconds
     recognised: bool = True  # False: only the name of the file says that it is a return
-    fenced: bool = False  # it is in a fence and may be an example, so it counts only if a handoff lies beside the file
+    fenced: bool = False  # it is in a fence and may be an example; it is used only if a handoff lies beside it
 
 
 Fields = Handoff | Return | TodoList
@@ -149,6 +149,6 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument(Document):
-    """A document with its whole typed model, which is kept only while somebody looks at the document."""
+    """A document with its pydantic model. The model is kept only while somebody looks at the document."""
 
     model: Any = None

@@ -161,7 +161,7 @@ def render_page(record: Record) -> bytes:
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
             shown, note = clean_lines(text.removesuffix("\n"))
-            # The fence is longer than any in the text, so nothing in the text can close it.
+            # The fence is longer than any fence in the text, so nothing in the text can close it.
             fence = "`" * (max((len(run) for line in shown for run in _FENCE.findall(line)), default=2) + 1)
             lines += ["", f"## {title}", "", fence, *shown, fence, *filter(None, [note])]
     if params.answers:

@@ -99,7 +99,7 @@ class Keys:
         key = _generate_key()
         with self._open_directory(make=True) as directory, directory.locked():
             old = self._read_public(directory)
-            # Times in this form sort as texts. The new time must be later than the times of all retired keys.
+            # Times in this form sort correctly as texts. The new time must be later than the times of all retired keys.
             retired = [parse_time(one.retired_at or "") for one in _read_keys(directory, RETIRED)]
             since = max([_now(), *(format_time(one + timedelta(seconds=1)) for one in retired)])
             _write_public(directory, RETIRED, old, f"retired {since}")

@@ -158,7 +158,7 @@ def read_entry(directory: Directory, name: str, trust: Trust, workspace_id: str)
         return ChainProblem(name, ProblemKind.UNREADABLE, f"it cannot be read: {reason(error)}")
 
 
-# The cache spares verifying the same bytes again.
+# With the cache, the same bytes are verified only once.
 @lru_cache(4_096)
 def _verify_entry(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     try:
@@ -338,7 +338,7 @@ class Ledger:
     def _read(self, directory: Directory, trust: Trust) -> Chain:
         found = list[ChainEntry | ChainProblem]()
         for name in sorted(directory.names()):
-            # Names that begin with a dot are the lock, and files that are being written.
+            # Skip names that begin with a dot: the lock, and files that are being written.
             if name.startswith(".") or name == ASIDE:
                 continue
             if not file_number(name):

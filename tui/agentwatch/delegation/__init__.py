@@ -1,6 +1,6 @@
-"""Folds events to a tree of tasks. No I/O and no clock. `seq` orders the events, even if they arrive in another order.
+"""Builds a tree of tasks from events. It does no I/O and reads no clock. The `seq` of each event gives their order.
 
-Two returns that contradict each other count as no result. A decision outranks the return until another return or
-attempt comes, or until the decision expires. A later turn of a session begins a new attempt in one of these cases: it
-follows a decision about the attempt before, its prompt has a packet, or its parent asked again after a failure.
+If two returns of an attempt contradict each other, the attempt has no result. A decision outranks the return until the
+decision expires, or until another return or attempt comes. A later turn of a session begins a new attempt if it follows
+a decision about the attempt before, if its prompt has a packet, or if its parent asked again after a failure.
 """

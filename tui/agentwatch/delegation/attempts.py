@@ -1,4 +1,4 @@
-"""The attempts of one task, folded from all versions of its files and from its runs."""
+"""Finds the attempts of one task in all versions of its files and in its runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ from agentwatch.delegation.task import Attempt, State, is_begun
 
 
 class Attempts:
-    """The attempts of one task. Most begin with a new number, a new session, or a handoff rewritten after its
-    return."""
+    """The attempts of one task. Usually an attempt begins with a new number, with a new session, or when the handoff
+    is rewritten after the return."""
 
     def __init__(
         self,
@@ -43,17 +43,17 @@ class Attempts:
         rules: Rules,
         is_gone: Callable[[str], bool],
     ):
-        """Fold the versions of files, in the order they were observed, and the runs, in the order they began."""
+        """Find the attempts. `versions` are in the order of observation, and `runs` in the order of their beginning."""
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None
         self.todos_at: float | None = None
-        self._todos_of: Attempt | None = None  # the attempt whose run gave the todos
+        self._todos_of: Attempt | None = None  # the attempt whose run has the todos; None if a file has them
         self.checklist: Seen | None = None
-        self.moved_todo: Activity | None = None  # the todo, in a file, that is in progress or was ticked last
+        self.moved_todo: Activity | None = None  # the todo in a file that is in progress, or else was ticked last
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # when a file last showed a sign of life
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        # Returns that do not count, because another file has the return of that attempt. By attempt and path.
+        # By (attempt, path): ignored returns. Another file already has the return of the attempt.
         self._other_returns: dict[tuple[int, str], Seen] = {}
         self._add_files(versions)
         self._add_runs(runs)
@@ -69,7 +69,7 @@ class Attempts:
         return max(self._known, default=0)
 
     def add_problem(self, rule: Rule, other: str, path: str) -> None:
-        """Note that a file breaks a rule about links. `other` is the other task or file."""
+        """Add a finding about the links of a file. `other` names the other task, file or session."""
         self.problems.append(make_finding(rule, other, path))
 
     # Files
@@ -87,7 +87,7 @@ class Attempts:
                 if is_begun(document.items):
                     _note_sign_of_work(self.attempt(self.last or 1), version.at)
             elif returning and version.path not in returning:
-                # A real return outranks one in a fence, which may be an example, and one by its name alone.
+                # Ignore a return in a fence or a return only by name if the task has a real return.
                 uncounted[version.path] = version
             elif not self._add_return(version, document):
                 continue
@@ -107,10 +107,10 @@ class Attempts:
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
                 )
-                # If other handoffs have numbers, the handoff without a number is of attempt 1.
+                # Beside handoffs with numbers, a handoff without a number is of attempt 1.
                 attempt = self.attempt(self.last + 1 if is_amended else 1)
             elif before.digest == version.digest:
-                # The file was moved: equal bytes are now in another place.
+                # Equal bytes: the file was only moved, or written again.
                 attempt.handoff = version
                 return
             elif attempt.returned and is_final(attempt.returned) and version.at >= attempt.returned.at:
@@ -120,7 +120,7 @@ class Attempts:
             self.add_problem(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
             return
         if not attempt.handoff and not is_begun(document.todos):
-            # When a checklist in the handoff is ticked, the time of the file no longer says when the attempt began.
+            # The attempt began when the file was written. After a tick in its checklist, the file has a later time.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
         if is_begun(document.todos):
             _note_sign_of_work(attempt, version.at)
@@ -130,7 +130,7 @@ class Attempts:
             self.todos, self.todos_at = document.todos, version.at
 
     def _add_return(self, version: Seen, document: Return) -> bool:
-        """Assign a return in a file to its attempt. Return whether the return says anything new."""
+        """Assign a return in a file to its attempt. Return False if the return says nothing new."""
         attempt = self._attempt_of_return(version, document)
         returned = attempt.returned
         if returned and returned[2:] == version[2:]:
@@ -149,12 +149,12 @@ class Attempts:
         attempt, last, session = self.attempt(document.attempt or self.last or 1), self.last, document.session_id
         returned = attempt.returned
         if not returned:
-            # One session may go through all attempts of a task.
+            # Ignore the session of the first return: one session may make all attempts of a task.
             return attempt
         is_rival = self._is_other_file(returned, version)
         if attempt.number == last and not (is_rival and returned.digest == version.digest):
             for one in self._continuing_decisions(attempt):
-                # Before any agent knows of the decision, a change in the same file only corrects the return.
+                # Until an agent has read the decision, a change of the same file only corrects the return.
                 at = one.at if is_rival else one.read_at
                 if at is not None and at <= version.at:
                     following = _inherit(attempt, self.attempt(last + 1))
@@ -165,7 +165,7 @@ class Attempts:
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
             known = [number for number, one in self._known.items() if one.session_id == session]
             return self.attempt(max(known, default=last + (attempt.session_id is not None)))
-        # If the same session writes another return, it corrects its return.
+        # Another return by the same session is only a correction.
         has_restarted = session is None or session != attempt.session_id
         has_restarted &= not is_rival and is_final(returned) and not is_final(version)
         return self.attempt(last + has_restarted)
@@ -178,13 +178,13 @@ class Attempts:
         ]
 
     def _is_other_file(self, before: Seen, version: Seen) -> bool:
-        """Tell whether two versions are of two files that both exist. A file that is gone was renamed or replaced."""
+        """Tell whether two versions are of different files. If the first file is gone, it was renamed or replaced."""
         return before.path != version.path and not self._is_gone(before.path)
 
     # Runs
 
     def _add_runs(self, runs: Iterable[Ran]) -> None:
-        """Assign runs to attempts, turn by turn, in the order in which the turns began."""
+        """Assign each turn (the work on one prompt) of the runs to an attempt, the oldest turn first."""
         turns = [
             (at, order, number, ran, run)
             for order, ran in enumerate(runs)
@@ -192,7 +192,7 @@ class Attempts:
             # All turns of a session that a human began are one attempt.
             for number, at in enumerate((run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session)))
         ]
-        executing: dict[int, tuple[Attempt, int]] = {}  # by run: its attempt and the first turn of that
+        executing: dict[int, tuple[Attempt, int]] = {}  # by run: its attempt, and the first turn of the attempt
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             attempt, first = executing.get(order, (None, 0))
             if not attempt:
@@ -204,8 +204,8 @@ class Attempts:
             self._assign_run(attempt, ran, run.cut_rounds(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """Return the attempt that a turn executes, with a number above `after`. The number in the prompt decides, then
-        the session. Otherwise it is the first free attempt."""
+        """Return the attempt that a turn executes. Its number is above `after`. Take the number in the prompt, or else
+        an attempt of the same session, or else the first attempt without a run."""
         packet = find_packet(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet else None) or 0
         if stated > after and not self.attempt(stated).run:
@@ -218,7 +218,6 @@ class Attempts:
         return self.attempt(next(each for each in count(max(stated, after + 1)) if each not in self._known))
 
     def _begins_new_attempt(self, attempt: Attempt, run: Run, number: int) -> bool:
-        """Tell whether a later turn of a run begins a new attempt."""
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
@@ -230,7 +229,7 @@ class Attempts:
         return is_parent and state_of(attempt, strict=self._rules.strict, demands=False) is State.FAILED
 
     def _assign_run(self, attempt: Attempt, ran: Ran, run: Run, *, is_later: bool) -> None:
-        """Assign a run to an attempt. The run may be cut to the turns of that attempt."""
+        """Assign a run to an attempt. `run` has only the turns of this attempt."""
         ran = ran._replace(run=run)
         given, returned, filed = handoff_of_run(ran), return_of_run(ran), attempt.returned
         attempt.run, attempt.session_id = run, run.session_id
@@ -244,7 +243,7 @@ class Attempts:
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):
             self.todos, self.todos_at, self._todos_of = todos, run.updated_at, attempt
 
-    # Results of the fold
+    # Results
 
     def _drop_old_todos(self) -> None:
         *before, latest = self.all
@@ -274,7 +273,7 @@ class Attempts:
                 continue
             if answers_another_session(attempt):
                 self.add_problem(SESSION_MISMATCH, str(packet.session_id), returned.path)
-            # A file belongs to the task that it names, but a session may return the work of another task.
+            # A file always belongs to the task that it names. But a session may return the work of another task.
             if result.task_id is not None and packet.task_id not in (None, result.task_id):
                 self.add_problem(TASK_MISMATCH, result.task_id, returned.path)
         if self.all and self.all[-1].state is State.SUBMITTED and is_begun(self.todos):
@@ -282,14 +281,14 @@ class Attempts:
         for decision in self._decisions:
             self._assign_decision(decision)
         for before, attempt in pairwise(self.all):
-            # Nobody asked for another attempt after this failure, even if a return claims to be of a later one.
+            # After a failure without a decision, nobody asked for an attempt that only a return names.
             is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
             if (is_open or before.unasked) and not attempt.run and not attempt.handoff and attempt.returned:
                 attempt.unasked = True
                 self.add_problem(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _assign_decision(self, decision: Decision) -> None:
-        """Assign a decision to its attempt if the return is still the same, or if another attempt followed."""
+        """Assign a decision to its attempt. If the return has changed since, the decision is superseded."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return
@@ -305,13 +304,14 @@ class Attempts:
 
 
 def handoff_of_run(ran: Ran) -> Seen | None:
-    """Return the handoff packet in a run's prompt. Return None if there is none, or if a human began the run."""
+    """Return the handoff packet in a run's prompt. Return None if the prompt has none, or if a human began the run."""
     run = ran.run
     return _find_document(ran, run.prompt, Handoff) if run and run.parent_session else None
 
 
 def return_of_run(ran: Ran) -> Seen | None:
-    """Return the return at the end of a run, or None if the run goes on, was ended, or ended with other text."""
+    """Return the return with which a run has ended. Return None if the run goes on, did not end by itself, or ended
+    with other text."""
     run = ran.run
     is_over = run and run.parent_session and run.state is RunState.ENDED
     return _find_document(ran, run.said, Return) if run and is_over else None
@@ -329,7 +329,7 @@ def _note_sign_of_work(attempt: Attempt, at: float) -> None:
 
 
 def _inherit(before: Attempt, attempt: Attempt) -> Attempt:
-    """Give an attempt without a handoff the handoff of the attempt before, in the same session."""
+    """If `attempt` has no handoff, give it the handoff of the attempt before. Return `attempt`."""
     if not attempt.handoff:
         attempt.handoff, attempt.again = before.handoff, True
     return attempt

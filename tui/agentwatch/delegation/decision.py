@@ -23,7 +23,7 @@ class Action(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """The words and properties of one action. `policy` says when an action is possible."""
+    """The words and properties of one action. The module `policy` says when an action is possible."""
 
     glyph: str
     word: str  # the name in forms
@@ -33,9 +33,9 @@ class ActionSpec(NamedTuple):
     # The consequence for the task. `{after}` is the number of the next attempt, and `{mode}` its mode.
     next: str = ""
     do_now: str = ""  # the instruction for the agent that reads the decision; `reader.instruction` fills it in
-    page: str = ""  # the heading of its page in the workspace, if that is not `word`
-    option: tuple[str, str] = ("", "")  # its option of `agentwatch decide`: the name of the value, and the help
-    takes: frozenset[str] = frozenset()  # the parameters that a record of this action has
+    page: str = ""  # the heading of the decision's page in the workspace; "": `word`
+    option: tuple[str, str] = ("", "")  # its option of `agentwatch decide`: (name of the value, help text)
+    takes: frozenset[str] = frozenset()  # the parameters that a decision of this kind may have
     needs: tuple[str, ...] = ()  # the inputs that the operator must give: some of `mode`, `answers`, `note`
     document: str = ""  # the document that it hands to the agent: `handoff`, `report`, or none
     note: str = "note"
@@ -122,7 +122,7 @@ SPECS = {
     Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
 }
 
-# Decisions about a request of a program. They belong to no attempt and use up no retry.
+# Decisions about a request of a program. These decisions belong to no attempt and use up no retry.
 OF_REQUESTS = (Action.ALLOW, Action.DENY, Action.ANSWER)
 OF_ATTEMPTS = tuple(action for action in SPECS if action not in OF_REQUESTS)
 ENDING = frozenset(action for action, spec in SPECS.items() if spec.ends)
@@ -142,23 +142,23 @@ SAYS_SO = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A decision's stage, when it was reached (epoch seconds) and by whom. `claimed`: only an agent says so."""
+    """A stage that a decision reached: when (epoch seconds), and through whom. `claimed`: only an agent reports it."""
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
-    taken_by: str = ""  # the agent that has asked to carry it out (untrusted)
+    taken_by: str = ""  # the agent that has reserved the decision to carry it out (untrusted)
 
     @property
     def words(self) -> str:
-        """The stage in words, marked if only an agent says so."""
+        """The stage in words, with a note if only an agent reports the stage."""
         return f"{self.stage}{SAYS_SO if self.claimed else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about an attempt or a request. The texts of the operator are not cleaned."""
+    """One verified decision about an attempt or a request. The operator's texts may have any characters."""
 
     decision_id: str
     task_id: str
@@ -167,24 +167,24 @@ class Decision:
     return_sha256: str | None
     action: Action
     at: float
-    receipts: tuple[Receipt, ...]  # of the stages that were reached, in their order
+    receipts: tuple[Receipt, ...]  # one for each stage that was reached, in order
     expires_at: float | None = None
     operator: str = ""
     note: str = ""
     mode: str | None = None
     mitigation: str | None = None
     answers: tuple[str, ...] = ()
-    rule: str | None = None  # the rule that also allows similar requests for the rest of the session
+    rule: str | None = None  # the rule that allows similar requests in the rest of the session
     waits: str = ""  # the reason why the decision is not delivered yet
     asked_by: str = ""  # the key id of the operator, if the ledger is on another machine
-    by_other: bool = False  # another operator than that of this machine made it
+    by_other: bool = False  # made by another operator than the operator of this machine
     over: bool = False  # the fitter that it called has ended, so the operator can decide again
     restored: bool = False  # the fitter that it called has restored the line
-    expired: bool = False  # it expired before another attempt began, so agents do not get it any more
+    expired: bool = False  # it expired before another attempt began; agents do not get it
 
     @property
     def words(self) -> str:
-        """The decision in words, with the name (untrusted) of its operator if that is somebody else."""
+        """The decision in words, with the operator's name (untrusted) if another operator made it."""
         spec = SPECS[self.action]
         return f"{spec.word.lower()} by “{self.operator}”" if self.by_other else spec.short
 
@@ -209,8 +209,8 @@ class Decision:
         return self.read_at is not None
 
     def as_carried_out(self, at: float | None) -> Decision:
-        """Return the decision as carried out at a time (None: unknown), because a later event shows that."""
-        # A later attempt carries out no abort, so an abort may have expired.
+        """Return a copy that is marked as carried out at `at` (None: unknown). A later event has shown this."""
+        # A decision that was carried out did not expire. But no later attempt can show that of an abort.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done
@@ -225,11 +225,11 @@ class Decision:
 # Requests
 
 
-_PROMPT = 600.0  # seconds: requests with a shorter time limit, such as those of hooks, come first
+_PROMPT = 600.0  # seconds; requests with at most this time limit come first
 
 
 class RequestKind(StrEnum):
-    """The kind of a request: leave to make a call, answers to questions, or a form of a server."""
+    """The kind of a request: a permission to make a call, questions to answer, or a form to fill in."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -237,18 +237,18 @@ class RequestKind(StrEnum):
 
 
 class RequestStage(StrEnum):
-    """The stages of a request. In the last three, the program is not known to have accepted our answer."""
+    """The stages of a request. Only `acted` means that the program is known to have followed our answer."""
 
     OFFERED = "offered"  # open: the program waits, and our hook or connection (the holder) can answer it
     DECIDED = "decided"  # the operator has signed an answer, which the program does not have yet
     DELIVERED = "delivered"  # the program was given the answer, and its effect is not seen yet
-    ACTED = "acted"  # the record of the program says that it followed the answer
+    ACTED = "acted"  # the program's own records say that it followed the answer
     ELSEWHERE = "answered elsewhere"  # somebody answered it in the program, or in another way
-    UNKNOWN = "unknown"  # it was answered, but its holder broke before the program confirmed the answer
-    GONE = "gone"  # nobody can answer it any more: the program does not wait, or the holder has ended
+    UNKNOWN = "unknown"  # it was answered, but the connection broke before the program confirmed the answer
+    GONE = "gone"  # the program does not wait any more, or the holder has ended
 
 
-# A request in one of these stages waits for nobody.
+# A request in one of these stages does not wait any more.
 ENDED_STAGES = frozenset(RequestStage) - {RequestStage.OFFERED, RequestStage.DECIDED}
 
 
@@ -270,7 +270,7 @@ class Query(NamedTuple):
 
 
 class CallArgument(NamedTuple):
-    """A further argument of a call, which is shown on demand: its name and its JSON value, both untrusted."""
+    """A further argument of a call, which is shown on demand. `name` and `value` (JSON) are untrusted."""
 
     name: str
     value: str
@@ -286,7 +286,7 @@ class Request:
     request_id: str
     source: str
     session_id: str
-    nonce: str  # the id that the program gave it, or a random one
+    nonce: str  # the id that the program gave the request, or a random id
     kind: RequestKind
     tool: str
     input: str  # as `canonical_input` spells it
@@ -300,12 +300,12 @@ class Request:
     prompt_hidden: bool = False  # the program shows no prompt of its own while we hold the request
     actions: tuple[Action, ...] = ()  # the decisions that the operator can make here, in this order
     why_not: str = ""  # the reason why it cannot be answered here, and where it can be answered
-    words: bool = False  # a denial can bring words to the model
+    words: bool = False  # a denial can send words to the model
     rules: tuple[str, ...] = ()  # rules that allow similar calls for the rest of the session
     ends_others: int = 0  # how many other open requests end if this one is denied
     ends_turn: bool = False  # a denial without words ends the turn of the agent that asks
     call_id: str | None = None  # the id that the program gave the call, if known
-    covered_by: str = ""  # the rule of the program that would have covered it
+    covered_by: str = ""  # the rule of the program that would have allowed it
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
     by: str = ""  # the party that allowed or denied it: the operator, or one of `Permitter` if answered elsewhere
@@ -317,7 +317,7 @@ class Request:
 
     @property
     def urgency(self) -> tuple[int, float]:
-        """The sort key: requests that soon cannot be answered, then the newest ones, then decided and ended ones."""
+        """The sort key: requests with a short time limit, then the newest requests, then decided and ended requests."""
         if not self.waits_for_operator:
             return 2 if self.is_open else 3, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
@@ -341,21 +341,21 @@ class Request:
 
     @property
     def as_first_asked(self) -> Request:
-        """The request without an answer, as when the program asked."""
+        """The request as it was when the program asked, without an answer."""
         return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
 
 
 class Permitter(StrEnum):
     """The party that allowed or refused a call, as the program recorded it."""
 
-    HOOK = "hook"  # a hook of unknown owner
+    HOOK = "hook"  # a hook; its owner is unknown
     PERSON = "person"
     RULE = "rule"  # a rule or a mode of the program: nobody was asked
     UNKNOWN = "unknown"
 
 
 class Permit(NamedTuple):
-    """The record of a program that a call was allowed or refused. `words` is the text that the model was told."""
+    """A program's record that a call was allowed or refused. `words` is the text that the model got."""
 
     call_id: str
     tool: str
@@ -368,7 +368,7 @@ class Permit(NamedTuple):
 
 def canonical_input(value: object) -> tuple[str, str]:
     """Return the canonical JSON of an input and its sha256 (hex). Raise ValueError if JSON cannot express the input."""
-    # Imported here, because the first frame does not need them.
+    # Imported here, so that the screen starts faster.
     import hashlib
     import json
 

@@ -1,5 +1,5 @@
-"""Events, which are the only input of the delegation tree; runs, which are executions of tasks; and claims of
-returns."""
+"""The events that are the only input of the delegation tree, and their parts: runs (executions of tasks) and
+claims of returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentwatch.delegation.decision import Decision, Permit, Request, Session
 
 
 class RunState(StrEnum):
-    """The state of a run by its store. A killed session stays `working` in its store."""
+    """The state of a run in its session store. A killed session stays `working` in the store."""
 
     SUBMITTED = "submitted"  # asked for, but without a sign of life
     WORKING = "working"
@@ -47,7 +47,7 @@ class Activity(NamedTuple):
     repeats: int = 1  # how often the same call came in a row
 
 
-MOST_PERMITS = 16  # the most permits of a run that are kept, the latest ones
+MOST_PERMITS = 16  # so many permits of a run are kept: the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Message:
     at: float
     digest: str
     opening: str  # the first line that is not empty, at most 200 characters
-    reading: Document | None = None  # the document that the text is; None if it follows no contract
+    reading: Document | None = None  # the text as a document; None if it follows no contract
     packet: Document | None = None  # the handoff packet in the text, if the text is a return
     decision_id: str | None = None  # the id of a decision that the text names
 
@@ -110,8 +110,8 @@ class Run:
     background: bool = False
     process_gone: bool | None = None  # whether its process is gone; None if unknown
     one_shot: bool = False  # its program ends after one turn, so no human waits in front of it
-    waiting: str = ""  # the action that it waits for from a human: "an answer: Which one?"
-    asked_at: float | None = None  # when its parent asked for it, which orders the runs of the parent
+    waiting: str = ""  # its need for a human, such as "an answer: Which one?"
+    asked_at: float | None = None  # when its parent asked for it; the runs of a parent are sorted by it
     permits: tuple[Permit, ...] = ()  # the latest records of allowed or refused calls, oldest first
 
     @property
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def packet(self) -> Handoff | None:
-        """The handoff packet in the prompt. None if there is none, or if the prompt came from a human."""
+        """The handoff packet in the prompt, or None. A prompt of a human has no packet."""
         return find_packet(self.prompt) if self.parent_session else None
 
     @property
@@ -131,11 +131,11 @@ class Run:
 
     @property
     def began_at(self) -> float:
-        """The time by which runs are sorted. It is the time when the parent asked, if that is known."""
+        """The time by which runs are sorted: when the parent asked, or else when the run started."""
         return self.started_at if self.asked_at is None else self.asked_at
 
     def cut_rounds(self, first: int, end: int) -> Run:
-        """Return the rounds from `first` to before `end` as a run of their own."""
+        """Return a copy of the run that has only the turns `rounds[first:end]`."""
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
@@ -150,7 +150,7 @@ class Run:
 
 
 def find_moved_todo(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """Return the todo begun since `before` as an activity; if there is none, the todo that was ticked last, or None."""
+    """Return the todo that was newly begun, or else the last todo that was newly ticked, or None."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
@@ -176,8 +176,7 @@ class Verdict(StrEnum):
 
 
 class Call(NamedTuple):
-    """A call of a tool in the transcript of a run: the places of the call and of its result, and its time (epoch
-    seconds)."""
+    """A tool call in a transcript: the places of the call and of its result, and its time (epoch seconds)."""
 
     source: str
     session_id: str
@@ -215,7 +214,8 @@ def has_false_claim(claims: tuple[Claim, ...]) -> bool:
 
 
 def overall_verdict(claims: tuple[Claim, ...]) -> Verdict | None:
-    """Return the verdict over all claims: false if any is false, or else verified if any is verified, or else None."""
+    """Return the verdict over all claims: contradicted if any claim is false, else verified if any claim is verified.
+    Return None if all claims are unverifiable, or if there are none."""
     verdicts = {claim.verdict for claim in claims}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -228,16 +228,16 @@ def overall_verdict(claims: tuple[Claim, ...]) -> Verdict | None:
 class Rules(NamedTuple):
     """The settings by which a tree judges tasks."""
 
-    strict: bool = True  # whether a return that breaks its contract counts as failed
+    strict: bool = True  # whether an attempt has failed if its return breaks its contract
     stale_after: float = 600.0  # after so many seconds of silence, a working task is stale
     max_retries: int = 1  # the retries that a parent may start
     low_confidence: float = 0.5  # a completed report with a lower confidence needs a review
-    demands: bool = False  # whether a child counts as failed if its last words follow no contract
-    history_before: float = float("-inf")  # a task without a sign of life since then is past (epoch seconds)
+    demands: bool = False  # whether a child has failed if its last words follow no contract
+    history_before: float = float("-inf")  # a task that has been silent since then (epoch seconds) is past
 
 
 class Seen(NamedTuple):
-    """A file now holds this document. `seq` orders the events of all files, even if they arrive in another order."""
+    """A file now has this document. The `seq` of events is their order, even if they arrive in another order."""
 
     seq: int
     at: float  # the time of this version, in epoch seconds
@@ -250,7 +250,7 @@ class Seen(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A file is gone, or no longer holds a document."""
+    """A file is gone, or no longer has a document."""
 
     seq: int
     at: float
@@ -267,7 +267,7 @@ class Unreadable(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The claims of the return with this digest, in this file, were checked against the evidence."""
+    """The claims of a return were checked against the evidence. `digest` is the digest of the return."""
 
     seq: int
     at: float
@@ -277,7 +277,7 @@ class Checked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run as its session store shows it now, or None if the store no longer has it. `path` is the key of the run."""
+    """The present state of a run. `run` is None if the session store no longer has it. `path` is the key of the run."""
 
     seq: int
     at: float
@@ -295,7 +295,7 @@ class Decided(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """A request of a program as it is now, or None if it is forgotten. `path` is the id of the request."""
+    """The present state of a request. `request` is None if it is forgotten. `path` is the id of the request."""
 
     seq: int
     at: float
@@ -304,7 +304,7 @@ class Requested(NamedTuple):
 
 
 class Put(NamedTuple):
-    """The operator put a task aside: acknowledged or snoozed it. `mark` is the mark that the task had then."""
+    """The operator put a task aside: acknowledged or snoozed it. `mark` is the result of `mark_of` at that time."""
 
     mark: str
     at: float
@@ -318,7 +318,7 @@ class Put(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """How the operator last put a task aside, and the mark of the task when the operator last looked at it."""
+    """`put`: how the operator last put a task aside. `seen`: its mark when the operator last looked at the task."""
 
     put: Put | None = None
     seen: str | None = None
@@ -334,7 +334,7 @@ class Noted(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The operator knows the state at the time `at`, so nothing older is new."""
+    """The operator has seen all changes until the time `at`."""
 
     seq: int
     at: float
@@ -355,7 +355,7 @@ class Reached(NamedTuple):
 
 
 class Ruled(NamedTuple):
-    """The rules by which the workspace's own host judges."""
+    """The rules by which the workspace's host judges tasks."""
 
     seq: int
     at: float

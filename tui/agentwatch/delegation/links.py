@@ -1,4 +1,4 @@
-"""Finds the task of each document, session and request, the parent of each task, and the faults of these links."""
+"""Links documents, sessions and requests to tasks, and tasks to their parents. Reports the faults of these links."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from agentwatch.delegation.decision import Action, Decision, Permit, Permitter, 
 from agentwatch.delegation.events import Gone, Ran, Requested, Run, Seen, Unreadable
 from agentwatch.delegation.task import Basis, Task
 
-MAX_VERSIONS = 256  # the most contents of one file that are remembered; the busiest real file had 104
+MAX_VERSIONS = 256  # the most versions of one file that are kept; the busiest real file had 104
 
 _KINDS = "handoff|return|todos"
 _SUFFIX = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -24,29 +24,29 @@ _EXTENSION = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECAS
 _ANSWER = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
 _FOLDERS = frozenset({"handoffs", "returns", "todos"})
 
-# `.return-meta.json` belongs to a task directory, and `.return-meta-b.json` to another agent in that directory.
+# `.return-meta.json` is the return of a task directory. `.return-meta-b.json` is of a second agent in it.
 _META = (
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
     r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
 )
 _SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
-# (directory, stem), such as `("jobs", "api")` for `jobs/handoffs/api.json`. Files with one slot are about one task.
+# (directory, stem), such as `("jobs", "api")` for `jobs/handoffs/api.json`. Files with equal slots are about one task.
 Slot = tuple[str, str]
 
 
 def slot_of(path: str) -> Slot:
-    """Return the slot of a file: its task directory and its stem, which is "" for names such as `handoff.json`."""
+    """Return (task directory, stem) of a file. The stem is "" for names such as `handoff.json`."""
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
     name = _EXTENSION.sub("", name)
-    # Interned, because many files lie in one directory.
+    # Interned to save memory: many files lie in one directory.
     return intern(directory), "" if _name_variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
 def _name_variant(name: str) -> str | None:
-    """Return what the name of a return-meta file adds to the plain name, or "". Return None for other files."""
+    """Return "b" for `.return-meta-b`, and "" for `.return-meta`. Return None for the name of any other file."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
         if match:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
@@ -54,28 +54,28 @@ def _name_variant(name: str) -> str | None:
 
 
 def author_of(document: Return) -> str | None:
-    """Return the agent that wrote a return: the last of the delegation path, or else the agent that is stated."""
+    """Return the agent that wrote a return: the last agent of its delegation path, or else the agent that it states."""
     return document.delegation_path[-1] if document.delegation_path else document.agent
 
 
 def must_be_readable(path: str) -> bool:
-    """Tell whether a file is, by its name or folder, a handoff or a return. Such a file must be readable."""
+    """Tell whether a file must be readable, because its name or folder is that of a handoff or a return."""
     name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
     return _ANSWER.search(name) is not None or _name_variant(name) is not None or folder in _FOLDERS - {"todos"}
 
 
 def stated_id(document: Fields) -> str | None:
-    """Return the task id that a document states. Checklists, and fenced returns that may be examples, state none."""
+    """Return the task id that a document states, or None. The id in a fenced return, perhaps an example, is ignored."""
     return None if isinstance(document, TodoList) or is_fenced(document) else document.task_id or None
 
 
 def is_fenced(document: Fields) -> bool:
-    """Tell whether a document is a return in a fence, which counts only if a handoff lies beside the file."""
+    """Tell whether a document is a return in a fence. It is used only if a handoff lies beside the file."""
     return isinstance(document, Return) and document.fenced
 
 
 def fallback_id(path: str, document: Fields) -> str:
-    """Return the task id of a document that states none and has no handoff beside it."""
+    """Make a task id from the path, for a document without a stated id and without a handoff."""
     directory, stem = slot_of(path)
     if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
         extra = _name_variant(_EXTENSION.sub("", basename(path)))
@@ -90,7 +90,7 @@ def id_in_directory(directory: str, name: str | None) -> str:
 
 
 def task_directory_of(versions: Sequence[Seen]) -> str | None:
-    """Return the task directory: that of the first handoff, or else that of the first return."""
+    """Return the task directory of the first handoff, or else of the first return, or None."""
     given = (version for kind in (Handoff, Return) for version in versions if isinstance(version.document, kind))
     return next((slot_of(version.path)[0] for version in given), None)
 
@@ -115,7 +115,7 @@ Link = tuple[str | None, Basis, Finding | None, int]  # (parent, basis, fault of
 
 
 def make_finding(rule: Rule, other: str, path: str = "") -> Finding:
-    """Return a finding about a file. `other` is the task id, path or session id that the message of the rule names."""
+    """Return a finding about a file. `other` is a task id, path or session id for the message of the rule."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other), path=path)
 
 
@@ -126,7 +126,7 @@ def promises_artifacts(result: Return) -> bool:
 
 
 def missing_artifacts(task: Task) -> list[Finding]:
-    """Return a finding for each artifact that the latest return names and that does not exist."""
+    """Return a finding for each missing file that the latest return names as its artifact."""
     result, returned = task.result, task.latest.returned
     if not result or not returned or not promises_artifacts(result):
         return []
@@ -135,12 +135,12 @@ def missing_artifacts(task: Task) -> list[Finding]:
     return [make_finding(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
-# How a path first names a task: `seq` and id of the task with the path, and the id before the name in the path.
+# The first delegation path with a task's id: `seq` and id of the task that has the path, and the id before it.
 Named = tuple[int, str, str | None]
 
 
 def ids_above(versions: Sequence[Seen]) -> Texts:
-    """Return the ids above a task by its latest path, outermost first, or () if a packet names the parent."""
+    """Return the ids above a task in its last delegation path, outermost first, or () if a packet names the parent."""
     ids: Texts | None = None
     for version in reversed(versions):
         document = version.document
@@ -154,7 +154,7 @@ def ids_above(versions: Sequence[Seen]) -> Texts:
 
 
 def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
-    """Return the tasks that delegation paths name."""
+    """Return the task ids in delegation paths, each with the first path that has it."""
     named: dict[str, Named] = {}
     for task in tasks:
         above, seq = None, task.place.first_seq or 0
@@ -169,7 +169,7 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
 def find_links(
     tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
 ) -> Iterator[tuple[Task, Link]]:
-    """Yield each task with its link. Links may form a cycle."""
+    """Yield each task with the link to its parent. Links may form a cycle."""
     only_tasks: dict[str, str | None] = {}  # by directory: its only task, or None if it has several tasks
     for task_id, task in tasks.items():
         if (directory := task.place.directory) is not None:
@@ -177,13 +177,13 @@ def find_links(
     for task_id, task in tasks.items():
         stated, asked_by, path, directory, file, first_seq = task.place
         first_seq = named[task_id][0] if first_seq is None else first_seq
-        # A stated id means the task of the same program, if the program has such a task.
+        # If the same program has a task with the stated id, that task is meant.
         program = f"#{asked_by[0][0]}" if asked_by else ""
         stated = f"{stated}{program}" if stated and f"{stated}{program}" in tasks else stated
         if stated == task_id:
             yield task, (None, Basis.NONE, make_finding(SELF_PARENT, task_id, file), first_seq)
             continue
-        # Find the longest prefix of the id, up to a dot, that is the id of a task.
+        # Cut parts after a dot from the id, until the rest is the id of a task.
         prefix = task_id.removesuffix(program).rpartition(".")[0]
         while prefix and prefix not in tasks:
             prefix = prefix.rpartition(".")[0]
@@ -229,25 +229,25 @@ _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
-# For handoffs, by (whether gone, slot or directory): `seq` of the first version, and the task.
+# The handoffs by (whether they are gone, slot or directory). Each is (`seq` of its first version, its task).
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
 
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """The contents of one file, oldest first, and the task of each content."""
+    """The versions of one file, oldest first, and the task of each version."""
 
     path: str
     slot: Slot
     directory: str
     versions: tuple[Seen, ...] = ()
     tasks: _Tasks = ()
-    fixed_tasks: _Tasks = ()  # tasks of the first versions, which do not change because the file or its handoff is gone
-    kind: object = None  # None if every version states its task and none is a handoff
+    fixed_tasks: _Tasks = ()  # tasks of the first versions, fixed because the file or its handoff is gone
+    kind: object = None  # `Handoff`; or None if every version states its task; or another kind
 
 
 class Files:
-    """Every document that was ever seen, with its earlier contents, by file and by task."""
+    """All documents that were ever seen, with their earlier versions, by file and by task."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
@@ -271,11 +271,11 @@ class Files:
         return {task for task in self._files[path].tasks if task is not None} if path in self._files else set()
 
     def is_gone(self, path: str) -> bool:
-        """Tell whether a file, which once had a document, is gone."""
+        """Tell whether a file that had a document is gone."""
         return path in self._gone
 
     def deleted_at(self, versions: Sequence[Seen]) -> float | None:
-        """Return since when all files of these versions are gone (epoch seconds). Return None if any file exists."""
+        """Return when the last file of these versions was deleted (epoch seconds). Return None if any file exists."""
         paths = {version.path for version in versions}
         return max(self._gone[path].at for path in paths) if paths and paths <= self._gone.keys() else None
 
@@ -283,20 +283,20 @@ class Files:
 
     @property
     def notices(self) -> list[Finding]:
-        """Findings of files that belong to no task, sorted by path."""
+        """The findings of files that belong to no task, sorted by path."""
         used_slots = {file.slot for file in self._files.values() if any(file.tasks)} if self._unreadable else set()
         unread = [one for one in self._unreadable.values() if slot_of(one.path) not in used_slots]
         placed = [replace(one.finding, path=one.path) for one in unread]
         without_task = (self._files[path] for path in self._paths.get(None, ()))
         for last in (file.versions[-1] for file in without_task if file.tasks[-1] is None):
-            # Other programs write reports, too, so a report is no fault.
+            # Other programs write reports, too, so a report without a task is no fault.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):
                 placed += (replace(finding, path=last.path) for finding in last.findings)
         return sorted(placed, key=attrgetter("path"))
 
     def set_unreadable(self, path: str, event: Unreadable | None) -> None:
-        """Note that a file cannot be read. If `event` is None, the file can be read or is gone."""
+        """Store that a file is unreadable. If `event` is None, the file is readable or gone."""
         if not self._unreadable.pop(path, None) and not event:
             return
         near = slot_of(path)
@@ -307,7 +307,7 @@ class Files:
                 self._concerned |= dict.fromkeys(file.tasks)
 
     def unreadable_beside(self, versions: Sequence[Seen]) -> list[Unreadable]:
-        """Return the unreadable files that have the same slot as one of these versions."""
+        """Return the unreadable files with the same task directory and stem as one of these versions."""
         slots = {slot_of(version.path) for version in versions} if self._unreadable else set()
         return sorted((one for one in self._unreadable.values() if slot_of(one.path) in slots), key=attrgetter("path"))
 
@@ -363,10 +363,10 @@ class Files:
     # The tasks of files
 
     def assign_tasks(self) -> list[str]:
-        """Assign the changed versions to tasks again. Return the ids of the tasks whose documents may have changed."""
+        """Assign the versions of changed files to tasks. Return the ids of tasks whose documents may have changed."""
         lost = {path: gone.seq for path, gone in self._gone.items() if path not in self._heirs} if self._changed else {}
         self._assign_changed()
-        # By the digest of each lost file: (since when, until when, path) of each file with the same content.
+        # By digest of each lost file: the files with the same content, as (first `seq`, last `seq`, path).
         holders: dict[str, list[tuple[int, float, str]]] = {self._files[path].versions[-1].digest: [] for path in lost}
         for file in self._files.values() if lost else ():
             gone_at = self._gone[file.path].seq if file.path in self._gone else math.inf
@@ -376,7 +376,7 @@ class Files:
                     holders[version.digest].append((version.seq, end, file.path))
         for path, at in lost.items():
             last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
-            # A lost file was renamed to the file that has its content then or next, if no other file has its task.
+            # A lost file was renamed to the next file with its content, unless another file still has its task.
             heirs = [(max(since, at), other) for since, end, other in holders[last.digest] if end > at]
             if heirs and not any(
                 (isinstance(version.document, Handoff) and version.path not in self._gone)
@@ -408,7 +408,7 @@ class Files:
                     for place in (file.slot, file.directory):
                         handoffs[is_gone, place].append((file.versions[0].seq, file.tasks[-1]))
                 elif file.kind is not None and not is_gone:
-                    # A checklist does not compete with a return in the same directory.
+                    # Count each kind alone: a checklist does not compete with a return in its directory.
                     others[file.kind, file.directory] += 1
             for file in files:
                 if file.kind not in (None, Handoff) and file.path not in self._gone:
@@ -428,10 +428,10 @@ class Files:
                 task = _find_owner(file, handoffs, is_alone=is_alone and may_be)
             is_sure = document.recognised and not is_fenced(document)
             if task is None and not (is_sure or isinstance(document, Handoff)):
-                # The file keeps the task that it had before. Without one, it belongs to no task.
+                # The file keeps its earlier task, or belongs to no task.
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
-                # A checklist without a handoff may be of any kind, so it makes no task.
+                # A checklist without a handoff may be anybody's notes, so it makes no task.
                 task = fallback_id(file.path, document)
             tasks.append(task)
         return tuple(tasks)
@@ -447,7 +447,7 @@ class Files:
 
 
 def _find_owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
-    """Return the task of a file without an id, by the handoff with the same stem or by the only handoff nearby."""
+    """Return the task of the handoff with the same stem, or of the only handoff in the directory, or None."""
     for is_gone in (False, True):
         same_stem, same_directory = (handoffs.get((is_gone, place), ()) for place in (file.slot, file.directory))
         if same_stem or (is_alone and len(same_directory) == 1):
@@ -468,12 +468,12 @@ class Runs:
         self._decided: dict[str, str] = {}  # by decision: the task that the decision is about
 
     def _task_for(self, run: Run) -> str:
-        """Return the task of a run. If the prompt names a decision and has no packet, take the task of the decision."""
+        """Return a run's task id without suffix. If its prompt only names a decision, take the decision's task."""
         named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
         return self._decided.get(named or "", run.task_id)
 
     def store_decision(self, decision_id: str, task_id: str) -> set[str]:
-        """Note the task of a decision. Return the ids of the other tasks that may have changed."""
+        """Store which task a decision is about. Return the ids of the other tasks that may have changed."""
         if self._decided.get(decision_id) == task_id:
             return set()
         prompts = ((ran, ran.run.prompt) for ran in self.all.values() if ran.run)
@@ -483,16 +483,16 @@ class Runs:
         return set[str]().union(*concerned, *map(self.store, again))
 
     def find_run(self, key: str) -> Run | None:
-        """Return the run with a key as last seen, or None."""
+        """Return the last known state of the run with a key, or None."""
         ran = self.all.get(key)
         return ran.run if ran else None
 
     def _owner(self, task_id: str) -> str:
-        """Return the program that used a task id first. Its task has the id without a suffix."""
+        """Return the program that used a task id first, or "". In its task, the id has no suffix."""
         return next((run.source for run, _ in self._runs("task", task_id)), "")
 
     def task_of(self, run: Run) -> str:
-        """Return the task of a run. If several programs use one id, only the first has a task without a suffix."""
+        """Return the task id of a run. If another program used the id first, the id gets the suffix `#program`."""
         named = self._task_for(run)
         return named if self._owner(named) in ("", run.source) else f"{named}#{run.source}"
 
@@ -507,7 +507,7 @@ class Runs:
         return sorted(known, key=lambda both: (both[0].began_at, both[1].path))
 
     def runs_of_session(self, session: Session) -> list[Run]:
-        """Return the runs of a session, mostly one, in the order in which they began."""
+        """Return the runs of a session (usually one) in the order in which they began."""
         return [run for run, _ in self._runs("session", *session)]
 
     def runs_below(self, session: Session) -> Iterator[Run]:
@@ -536,7 +536,7 @@ class Runs:
             same = [other for other, _ in self._runs("task", self._task_for(one))]
             # If several programs use one id, another task may now have the id without a suffix.
             for each in (one, *(same if {other.source for other in same} - {one.source} else ())):
-                # The requests of a session belong to the task that the session executes, if that is known.
+                # The requests of a session belong to the session's task, or else to a task with the session id.
                 concerned |= {self._task_for(each), each.session_id, self.executing.pop(each.session, each.session_id)}
                 if runs := self.runs_of_session(each.session):
                     self.executing[each.session] = self.task_of(runs[-1])
@@ -551,7 +551,7 @@ class Runs:
 
 
 def merge_reports(before: Requested | None, requested: Requested) -> Requested:
-    """Return the later of two reports of a request. If both say that the request has ended, the earlier end stays."""
+    """Return the later of two reports of a request. If both say that the request has ended, keep the first end."""
     known, request = before.request if before else None, requested.request
     if not known or not request or known.is_open or request.is_open:
         return requested
@@ -560,7 +560,7 @@ def merge_reports(before: Requested | None, requested: Requested) -> Requested:
 
 
 class Requests:
-    """All observed requests, by the sessions that ask, and the decisions about these requests."""
+    """All observed requests, and all decisions about requests, by id."""
 
     def __init__(self, runs: Runs):
         self._runs = runs
@@ -568,7 +568,7 @@ class Requests:
         self.decided: dict[str, Decision] = {}
 
     def asking_task(self, session: Session) -> str:
-        """Return the id of the task of a session that asks. It is the id of the session while no task is known."""
+        """Return the id of the task that a session executes, or the session id if no task is known."""
         return self._runs.executing.get(session, session[1])
 
     def store(self, requested: Requested) -> list[str]:
@@ -586,7 +586,7 @@ class Requests:
         return [self.asking_task(offered.request.session)] if offered and offered.request else []
 
     def requests_of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
-        """Return the current requests of a task: the most urgent first, the ended ones last."""
+        """Return the current requests of a task, the most urgent first and ended requests last."""
         every = (one.request for one in self.offered.values())
         asked = [one for one in every if one and self.asking_task(one.session) == task_id]
         permits, current = dict[str, Permit](), list[Request]()
@@ -600,8 +600,8 @@ class Requests:
         return tuple(sorted(current, key=lambda one: (*one.urgency, one.request_id)))
 
     def _match_permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """Return the program's record of each request. Each record belongs to only one request."""
-        # First the requests with a known call, the latest first: the record of a call came after its last request.
+        """Return the program's record for each request id. A record belongs to only one request."""
+        # Begin with the latest request of a known call, because a call is recorded after its last request.
         left = sorted(
             (one for run in self._runs.runs_of_session(session) for one in run.permits), key=lambda one: one.at
         )
@@ -625,7 +625,7 @@ def _is_record_of(permit: Permit, request: Request) -> bool:
 
 
 def _update_request(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
-    """Return a request with the stage that follows from the ledger and from the records of the program."""
+    """Return a request with the stage that follows from the decision and from the program's record."""
     stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
     is_told = stage is RequestStage.DELIVERED
     if decision:
@@ -647,12 +647,12 @@ def _update_request(request: Request, decision: Decision | None, permit: Permit 
         stage, by = RequestStage.DELIVERED, request.by or by
     elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
-    # In all other cases nobody can answer any more, and a decision came too late.
+    # In all other cases the stage stays: nobody can answer any more, and a decision came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
 
 
 def _agrees_with(permit: Permit, decision: Decision) -> bool:
-    """Tell whether the program's record of a call may come from our decision."""
+    """Tell whether the program's record may show the effect of our decision."""
     is_denied = decision.action is Action.DENY
     if permit.by in (Permitter.PERSON, Permitter.RULE) or permit.allowed is is_denied:
         return False

@@ -1,6 +1,6 @@
-"""The state of a task by its attempts and by the tasks below it, its question to the operator, and its retries.
+"""Finds the state of a task, its question to the operator, and its retries.
 
-The retries follow error-propagation: total attempts = 1 + max_retries. No I/O; quoted texts are untrusted.
+A task may have 1 + `max_retries` attempts. No I/O. The texts that are quoted from agents are untrusted.
 """
 
 import math
@@ -41,11 +41,11 @@ _REQUEST_WORDS = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims from the handoff
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims that come from the handoff
 
 FITTER = "fitter"  # the mode that repairs the line, not the work
 
-MITIGATED_MAX_RETRIES = 2  # after a material mitigation: changed inputs, reduced scope, or corrected constraints
+MITIGATED_MAX_RETRIES = 2  # after a material mitigation (changed inputs, reduced scope, corrected constraints)
 
 HAVE_FAILED = frozenset({State.FAILED, State.INVALID})
 
@@ -82,7 +82,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 
 def own_state(task: Task) -> State:
-    """Return the state of a task. A decision outranks the return. An open request makes the task blocked."""
+    """Return the state of a task without the tasks below. A decision outranks the return. An open request blocks it."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -96,7 +96,7 @@ def own_state(task: Task) -> State:
 
 
 def agent_of(task: Task) -> str | None:
-    """Return the agent of a task by its session, its return, its mode, or its place in a delegation path."""
+    """Return the name of the agent from the session, the return, the mode, or the delegation path. None if unknown."""
     run, packet, result = task.run, task.packet, task.result
     if not run and not result and not packet:
         return None if task.requests else task.task_id.rpartition("/")[2]
@@ -105,7 +105,7 @@ def agent_of(task: Task) -> str | None:
 
 
 def title(task: Task) -> str:
-    """Return the short name of a task, never blank. The name is untrusted."""
+    """Return the short name (untrusted) of a task. It is never blank."""
     task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
     name = basename(task_id) or task_id
     if parent and task_id.startswith(parent + "."):
@@ -128,25 +128,25 @@ def title(task: Task) -> str:
 
 
 def reason_of(task: Task) -> str:
-    """Return the reason for the state of a task: the facts that led to it."""
+    """Return the reason for the state of a task, in words."""
     words = _main_reason_of(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what was decided about it has expired"
     if fault := task.handoff_fault:
         words += f"; its handoff breaks the contract: {fault}"
-    # Interned, because very many tasks share a few reasons.
+    # Interned to save memory: very many tasks share a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted and "deleted" not in words else ""))
 
 
 def process_words(run: Run | None) -> str:
-    """Return in words whether the process of a run still runs."""
+    """Return words that say whether the process of a run still runs."""
     if not run or run.process_gone is None:
         return "whether its process still runs is not known"
     return "its process is gone" if run.process_gone else _RUN_REASONS[RunState.WORKING]
 
 
 def dispute_words(task: Task) -> str | None:
-    """Return in words that two returns of the latest attempt contradict each other, or None."""
+    """Return words that say which two returns of the latest attempt contradict each other, or None."""
     attempt, result = task.latest, task.result
     if not attempt.rival or not attempt.returned or not result:
         return None
@@ -208,23 +208,23 @@ def _reason_of_run(task: Task, run: Run) -> str:
     return "it ended without a word" if run.state is RunState.ENDED and not run.said else _RUN_REASONS[run.state]
 
 
-# The state with the tasks below, and its beginning
+# The state, with regard to the tasks below
 
 
-# For so many seconds after the end of a session's turn it is the operator's turn, if the process is unknown.
+# A session is idle (the operator's turn) for so many seconds after its turn, if its process is unknown.
 IDLE = 3_600.0
 
-# Tools, in lower case, with which an agent hands work on. A call of such a tool ends when the work is done.
+# The tools (in lower case) with which an agent hands work on. Their calls end when the work is done.
 _HAND_ON = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 
 
 def state_with_below(task: Task) -> State:
-    """Return the state of a task with the tasks below it: a task that has handed work on is working."""
+    """Return the state of a task, with regard to the tasks below. A task that has handed work on is working."""
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     if task.deleted and task.own_state in (State.SUBMITTED, State.WORKING) and not task.open_below:
-        # The agent that handed it out has deleted it before anybody began.
+        # The agent that handed out the task has deleted its files before anybody began.
         return State.CANCELED
     if task.below and (task.own_state is State.SUBMITTED or task.waits_for_background):
         return State.WORKING
@@ -236,12 +236,13 @@ def is_process_gone(task: Task) -> bool:
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    # If its files changed a minute after the last sign of its session, somebody still works on it.
+    # If its files changed a minute after its session last showed life, somebody still works on it.
     return task.updated_at <= run.updated_at + 60.0
 
 
 def silence_begins_at(task: Task, seconds: float) -> float:
-    """Return when a working task will have been silent for so long, or infinity if it waits or does not work."""
+    """Return when a working task will have been silent for `seconds`. Return infinity if it waits or does not work.
+    Return minus infinity if its process is gone."""
     if task.state is not State.WORKING:
         return math.inf
     if task.run and task.run.process_gone:
@@ -256,7 +257,7 @@ def only_waits_for_others(doing: Activity | None) -> bool:
 
 
 def shown_state_of(task: Task, now: float, stale_after: float) -> Shown:
-    """Return the state of a task that people see, by its decision, return, requests, process, and the tasks below."""
+    """Return the state of a task that people see. It also depends on claims, on the process, and on the tasks below."""
     state, counts = task.state, task.below.counts if task.below else ()
     if task.inferred and state is not State.UNKNOWN:
         return max((one.shown for one in counts), key=lambda one: one.urgency, default=Shown(state))
@@ -278,7 +279,7 @@ def shown_state_of(task: Task, now: float, stale_after: float) -> Shown:
 
 
 def _works_itself(task: Task, since: float) -> bool:
-    """Tell whether a task has worked itself since a time, and later than the tasks below it."""
+    """Tell whether a task itself has worked since a time, and not only the tasks below it."""
     if task.own_state is not State.WORKING or task.updated_at < since:
         return False
     if task.run:
@@ -287,7 +288,7 @@ def _works_itself(task: Task, since: float) -> bool:
 
 
 def idle_until(task: Task) -> float:
-    """Return until when a session that has ended its turn is the operator's turn."""
+    """Return the time (epoch seconds) until which an idle session waits for the operator."""
     run = task.run
     if not run or run.process_gone or run.one_shot:
         return -math.inf
@@ -306,7 +307,7 @@ def since_of(task: Task, children: Sequence[Task]) -> float | None:
 def _find_since(task: Task, children: Sequence[Task]) -> float | None:
     shown, latest, run = task.shown, task.latest, task.run
     if task.inferred:
-        # Take the first of the children at work or in trouble, and the last of those that have ended.
+        # Take the first time of children at work or in trouble, or the last time of ended children.
         pick = min if shown.urgency > Shown.FALSE.urgency else max
         return pick(_drop_unknown(one.since for one in children if one.shown is shown), default=None)
     if (decided := decided_at(task)) is not None:
@@ -319,7 +320,7 @@ def _find_since(task: Task, children: Sequence[Task]) -> float | None:
         case Shown.WORKING:
             return _works_since(task, children)
         case Shown.WAITING:
-            # It waits since the last agent has stopped, but at the earliest since its first child was handed out.
+            # It has waited since the last agent stopped, but not before its first child was handed out.
             own = task.updated_at if not run else task.last_doing.at if task.last_doing else None
             given = (one.attempts[0].started_at for one in children if one.shown.is_open and one.attempts)
             first = min(_drop_unknown(given), default=None)
@@ -365,7 +366,7 @@ def _works_since(task: Task, children: Sequence[Task]) -> float | None:
     own = max(_drop_unknown([began, *(one.ended_at for one in task.requests)]), default=None)
     working = (one for one in children if one.shown is Shown.WORKING and one.since)
     first = min(working, key=lambda one: one.since or 0.0, default=None)
-    # A child that has worked since it began, in its first attempt, is part of the work of its parent.
+    # A child that works in its first attempt, without a break so far, is part of its parent's work.
     is_part = first and first.attempt == 1 and first.since == first.latest.began_at
     if not first or (task.own_state is State.WORKING and (is_part or not only_waits_for_others(task.last_doing))):
         return own
@@ -377,7 +378,7 @@ def _drop_unknown(times: Iterable[float | None]) -> list[float]:
 
 
 def decided_at(task: Task) -> float | None:
-    """Return when the operator decided that a task has its state. Return None if its files determine the state."""
+    """Return when a decision gave a task its present state. Return None if no decision did."""
     decision = task.binding
     state = SPECS[decision.action].state if decision else None
     # An acceptance leaves the state of the return. An open request outranks the acceptance.
@@ -449,7 +450,7 @@ def request_words(request: Request) -> str:
     """Return the question of a request in one line, with the exact command, patch or path. Cuts are marked."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or not query:
-        # Further arguments come before the command, so that a cut of a long command does not hide them.
+        # Put further arguments before the command, because a long command is cut.
         beside = f" + {_shorten(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
         words = f"{lead} {_shorten(request.tool)}{beside}  {_shorten(request.shown)}".rstrip()
@@ -468,7 +469,7 @@ def _shorten(text: str, longest: int = 300) -> str:
 
 
 def is_past(task: Task, history_before: float) -> bool:
-    """Tell whether a task had no sign of life since `history_before`, and has no decision to be carried out."""
+    """Tell whether a task is past: no sign of life, open request or open decision since `history_before`."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= history_before or (task.run and task.run.process_gone is False):
         return False
@@ -480,7 +481,7 @@ def is_past(task: Task, history_before: float) -> bool:
 
 def _question_about_claims(task: Task) -> str:
     false = [claim for claim in merge_claims(task.claims) if claim.verdict is Verdict.CONTRADICTED]
-    # Name a claim of the child first: it may have said nothing about the demands of the handoff.
+    # Prefer a false claim to an unmet demand of the handoff, because the child itself made the claim.
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
@@ -522,31 +523,31 @@ def gone_question(task: Task, when: str = "") -> str:
 
 
 def asks_about_process(task: Task, parent: Task | None) -> bool:
-    """Tell whether a task asks because its process is gone. Of the tasks of one process, only the topmost asks."""
+    """Tell whether the operator must be asked about a process that is gone. Only the topmost task of a process asks."""
     return task.gone and not task.past and not (parent is not None and parent.gone)
 
 
 def mark_of(task: Task) -> str:
-    """Return a short mark of a task, which changes when its attempt, its state or its question changes."""
-    # The mark must not change with each file that is written, or with each number in the question.
+    """Return a short text that changes when the attempt, the state or the question of a task changes."""
+    # Leave out numbers and the names of claims, so that the mark does not change with each written file.
     question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
     latest, run = task.latest, task.run
     files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
     if run:
-        # A run may wait, or lose its process, twice in the same way. Only the time distinguishes the two.
+        # A run may wait twice in the same way, or lose its process twice. Only the time tells the two cases apart.
         is_at_rest = run.waiting or task.gone
         facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
     for decision in latest.decisions[-1:]:
         facts += [decision.decision_id, decision.at, decision.expired, decision.over]
-    # After one answer, the remaining requests ask again. That is better than a question that is never seen.
+    # After one answer, the other requests are shown as new again. Otherwise a question might never be seen.
     facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{task.attempt} {task.own_state} {digest}"
 
 
 def changed_at(task: Task) -> float:
-    """Return when a task last changed, as far as its files say (epoch seconds)."""
+    """Return when a task last showed life, ended, or got another verdict (epoch seconds)."""
     return max(task.updated_at, task.ended_at or 0.0, task.verdict_at or 0.0)
 
 
@@ -585,8 +586,7 @@ def retries_left_words(retry: Retry) -> str:
 
 
 def is_retry(action: Action, attempt: Attempt) -> bool:
-    """Tell whether the next attempt counts as a retry. An answer to a blocked child is no retry. To resume a partial
-    result is no retry, either."""
+    """Tell whether an action is a retry. To answer a blocked child, or to resume a partial result, is no retry."""
     is_answer = action is Action.RESPOND and attempt.state is State.BLOCKED
     return action in RESUMING and not (is_answer or _is_to_be_resumed(attempt))
 
@@ -612,28 +612,27 @@ def retries_if_mitigated(task: Task) -> Retry:
 
 
 def is_line_fault(task: Task) -> bool:
-    """Tell whether the line failed, not the work. A fitter restores the line, and then one more retry is allowed."""
+    """Tell whether the production line (tools, checks, environment) failed, not the work. A fitter must restore it."""
     code = task.result.error_code if task.result else None
     return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 
 
 def has_failed_alike(task: Task) -> bool:
-    """Tell whether the last two attempts failed in the same way, so that a retry would probably fail, too."""
+    """Tell whether the last two attempts failed in the same way. Then a retry would probably fail, too."""
     failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in HAVE_FAILED and attempt.result]
     reasons = {one.error_code or one.error_message or one.summary for one in failed}
     return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
 
 
 def _count_used_retries(task: Task) -> int:
-    # A retry of which the return was rewritten counts, too, because the ledger has it.
+    # A retry counts even if the return was rewritten after the decision, because the ledger has the decision.
     rewritten = sum(one.action is Action.RETRY and not one.expired for one in task.latest.superseded)
     decided = task.binding is not None and is_retry(task.binding.action, task.latest)
     return _count_begun_retries(task) + decided + rewritten
 
 
 def _count_begun_retries(task: Task, until: float = math.inf) -> int:
-    """Count the retries that were begun until a time."""
-    # Earlier attempts, whose files were rewritten before anybody looked, show only in the first number.
+    # If the first attempt has the number 3, two earlier attempts were overwritten before agentwatch looked.
     last = task.attempts[0].number - 1 if task.attempts else 0
     for one in task.attempts:
         seen_at = one.returned.at if one.returned else 0.0

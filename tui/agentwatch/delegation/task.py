@@ -15,7 +15,7 @@ from agentwatch.delegation.events import Activity, Claim, Run, RunState, Seen, V
 
 
 class Shown(StrEnum):
-    """The state of a task for people, least urgent first. `is_open`: somebody works on it or waits for it."""
+    """The state of a task that people see, least urgent first. `is_open`: the task has not ended."""
 
     glyph: str
     word: str
@@ -24,12 +24,12 @@ class Shown(StrEnum):
 
     CANCELED = "canceled", "–"
     COMPLETED = "completed", "✓"
-    IDLE = "idle", "◉", False, "your turn"  # a session that a human began, and that has ended its turn
+    IDLE = "idle", "◉", False, "your turn"  # a session of a human that has ended its turn
     PARTIAL = "partial", "◑"
     FALSE = "false", "⚑"  # its return says that it is done, but a claim is false
     UNKNOWN = "unknown", "?", True
     SUBMITTED = "submitted", "○", True
-    WAITING = "waiting", "◇", True  # it waits for tasks below it, and none of these is at work
+    WAITING = "waiting", "◇", True  # it waits for tasks below, and none of them works
     WORKING = "working", "◐", True
     RETRYING = "retrying", "↻", True
     ESCALATED = "escalated", "↑", True
@@ -65,7 +65,7 @@ class State(StrEnum):
         self.is_open, self.urgency = Shown(value).is_open, Shown(value).urgency
 
 
-# The states of tasks at work. Such a state is unknown while the host cannot be reached.
+# While the host cannot be reached, tasks in one of these states are shown as unknown.
 AT_WORK = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED})
 
 _GOES_ON = frozenset({State.WORKING, State.UNKNOWN})
@@ -97,7 +97,7 @@ class Retry(NamedTuple):
 
 
 class TaskKind(NamedTuple):
-    """The properties by which sums count a task."""
+    """The properties of a task that are counted in sums."""
 
     state: State
     shown: Shown
@@ -109,7 +109,7 @@ class TaskKind(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over several tasks, mostly over those below one task."""
+    """Sums over several tasks, usually over all tasks below one task."""
 
     counts: Counter[TaskKind] = field(default_factory=Counter)
     tokens: int = 0  # the tokens that all attempts used
@@ -136,7 +136,7 @@ class Sums:
 
     @property
     def verdicts(self) -> Counter[Verdict | None]:
-        """Counts of verified completed tasks and of contradicted tasks. None counts all other tasks."""
+        """Counts of completed tasks that are verified, and of contradicted tasks. All other tasks are under None."""
         return self.count(lambda one: one.verdict)
 
     @property
@@ -146,7 +146,7 @@ class Sums:
 
     @property
     def stale(self) -> int:
-        """The number of tasks that are working but silent, without past tasks."""
+        """The number of working tasks that are silent. Past tasks are not counted."""
         return self.count(lambda one: one.stale and not one.past)[True]
 
     @property
@@ -155,7 +155,7 @@ class Sums:
 
     @property
     def worst(self) -> TaskKind | None:
-        """The most urgent of the tasks that need the operator, or None."""
+        """The kind of the most urgent task that needs the operator, or None."""
         return max((one for one in self.counts if one.asks), key=lambda one: one.shown.urgency, default=None)
 
 
@@ -172,9 +172,9 @@ class Attempt:
     started_at: float | None = None
     first_at: float | None = None  # the first sign of work in files
     run: Run | None = None  # the execution as a session store shows it; None if only files show it
-    again: bool = False  # its session is that of the attempt before, and so is its handoff
+    again: bool = False  # it has the session and the handoff of the attempt before
     superseded: tuple[Decision, ...] = ()  # decisions about a return that has changed since
-    unasked: bool = False  # nobody asked for it: only a return names it, after a failure without a decision
+    unasked: bool = False  # only a return names it, after a failure without a decision
     decisions: tuple[Decision, ...] = ()  # the decisions about it, also about its earlier returns
 
     @property
@@ -184,7 +184,8 @@ class Attempt:
 
     @property
     def binding(self) -> Decision | None:
-        """The last decision, if it is about the current return and handoff. Otherwise None."""
+        """The last decision, if it is about the current return and handoff. Otherwise None.
+        An abort also holds for later returns, while the attempt has failed or is blocked."""
         decision = self.decision
         if not decision or decision.over:
             return None
@@ -194,7 +195,7 @@ class Attempt:
 
     @property
     def packet_digest(self) -> str | None:
-        """The digest of the handoff. None without a handoff, or if its checklist was ticked."""
+        """The digest of the handoff, or None. A handoff whose checklist was ticked has none."""
         packet = self.packet
         if not self.handoff or not packet or is_begun(packet.todos):
             return None
@@ -207,14 +208,14 @@ class Attempt:
 
     @property
     def handed_off_at(self) -> float | None:
-        """The time since which files count as work of the attempt. None without a handoff."""
+        """Files that changed since this time may be work of the attempt. None if it has no handoff."""
         if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
 
     @property
     def began_at(self) -> float | None:
-        """The time when work on the attempt began, or the time of its handoff."""
+        """The time when work on the attempt began, or else the time of its handoff."""
         signs = [self.first_at, self.run.started_at if self.run else None]
         return min((one for one in signs if one is not None), default=self.started_at)
 
@@ -246,7 +247,7 @@ NO_ATTEMPT = Attempt(1)  # for a task that was neither handed out nor returned
 
 
 class Place(NamedTuple):
-    """The place of a task in the tree, by its documents, runs and requests."""
+    """The facts in documents, runs and requests that decide on the place of a task in the tree."""
 
     parent_task_id: str | None = None
     asked_by: tuple[Session, ...] = ()  # the sessions that asked for it, the latest first
@@ -271,12 +272,12 @@ class Task:
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # the state by its own files; `state` also depends on the tasks below
     shown: Shown = Shown.SUBMITTED  # the state that the screen and all commands show
-    since: float | None = None  # since when it is in that state; None if unknown
+    since: float | None = None  # since when it has this shown state; None if unknown
     late: bool = False  # it should have begun long ago
-    stale: bool = False  # it is working, but it has been silent for too long or has no process
+    stale: bool = False  # it is working, but silent for too long or without a process
     claims: tuple[Claim, ...] = ()  # the claims of the latest return that were checked
     is_checked: bool = False  # whether the claims of the latest return were checked
-    verdict: Verdict | None = None  # the verdict over all claims, if the task reports to be done or partly done
+    verdict: Verdict | None = None  # the verdict over all claims, if the task is completed or partly done
     past: bool = False  # it is history: its last sign of life was long before the first watch
     question: str | None = None  # its open question, even if the task is past or put aside
     ask: str | None = None  # its open question, unless the task is past or put aside
@@ -285,11 +286,11 @@ class Task:
     gone: bool = False  # it is working, but its process is gone
     acknowledged: bool = False  # the operator has put its question aside, until the question changes
     snoozed_until: float | None = None  # the time when it needs the operator again; infinity: when it changes
-    verdict_at: float | None = None  # since when a claim is false, or since when no claim is
+    verdict_at: float | None = None  # since when the claims have this verdict
     seen: bool = True  # whether the operator has looked at it since its last news
     why: str = ""  # the reason for its state, in words of our own
     attempts: Sequence[Attempt] = ()
-    retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
+    retry: Retry = Retry()  # noqa: RUF009  it is immutable, so tasks may share it
     findings: Sequence[Finding] = ()
     requests: tuple[Request, ...] = ()  # the requests of its program, the most urgent first
     todos: Todos | None = None
@@ -300,10 +301,10 @@ class Task:
     ended_with: str | None = None  # the id of a task above it that the operator aborted
     below: Sums | None = None  # None for a leaf
     scope: str = ""  # the prefix of the id, if one tree shows several workspaces
-    workspace: str = ""  # the path of the workspace, if this is the top row of one; "" for tasks
+    workspace: str = ""  # the path, if this is the top row of a workspace; "" for tasks
     host: str = ""  # the operator's name for the machine of the task; "" for this machine
-    lost_since: float | None = None  # since when its state is unknown; None if that does not matter
-    # For the tree only
+    lost_since: float | None = None  # since when its host is unreachable; None if reachable, or if the task has ended
+    # Fields that only the tree uses
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: TaskKind | None = None  # how sums count it; None if it shares the row of the task below it
     own_findings: tuple[Finding, ...] = ()  # rules that its own documents and attempts break
@@ -312,7 +313,7 @@ class Task:
 
     @property
     def need_in_program(self) -> str:
-        """The need for a human that its program's records show (untrusted), or "" if a request shows it."""
+        """The program's words (untrusted) about its need for a human. "" if it has none, or if a request shows it."""
         run = self.run
         return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
@@ -323,12 +324,12 @@ class Task:
 
     @property
     def id_in_program(self) -> str:
-        """The id without the suffix that distinguishes it from another program's task."""
+        """The id without the suffix `#program`, which tells apart tasks of different programs."""
         return self.own_id.removesuffix(f"#{self.run.source}" if self.run else "")
 
     @property
     def row_title(self) -> str:
-        """The title for a row, without the mark that separates a workspace from its task there."""
+        """The title without `›`, which in a row separates the name of a workspace from its task."""
         return self.title.replace("›", ">")
 
     @property
@@ -343,7 +344,7 @@ class Task:
 
     @property
     def shares_row(self) -> bool:
-        """Whether only a path names the task, and it has one child. Both share a row and count as one task."""
+        """Whether only a delegation path names the task, and it has one child. Both share a row and count as one."""
         return self.inferred and not self.workspace and len(self.children) == 1
 
     @property
@@ -352,7 +353,7 @@ class Task:
 
     @property
     def request(self) -> Request | None:
-        """The first open request, whether it waits for the operator or was decided."""
+        """The most urgent open request, or None. The operator may have decided it already."""
         return self.requests[0] if self.requests and self.requests[0].is_open else None
 
     @property
@@ -365,7 +366,7 @@ class Task:
 
     @property
     def known_state(self) -> State:
-        """The state of the task. If the state is unknown now, the last known state."""
+        """The state of the task, or its last known state if the state is unknown now."""
         if self.state is not State.UNKNOWN:
             return self.state
         has_handed_on = self.below is not None and self.own_state not in (State.RETRYING, State.ESCALATED)
@@ -422,7 +423,7 @@ class Task:
 
     @property
     def answers_in_prose(self) -> bool:
-        """Whether the task was given a packet, which asks for a return, but ended with other words."""
+        """Whether the task got a handoff packet, but ended with words that are no return."""
         latest, run = self.latest, self.run
         was_handed = latest.packet and not latest.returned and run and run.parent_session
         return bool(was_handed and run and run.state is RunState.ENDED and run.said)
@@ -472,7 +473,7 @@ class Task:
 
 
 def sum_tasks(tasks: Iterable[Task], *, deep: bool = False) -> Sums:
-    """Return the sums over some tasks. With `deep`, add the tasks below them."""
+    """Return the sums over some tasks. With `deep`, add all tasks below these tasks."""
     tasks = [*tasks]
     tokens, active_at = sum(task.tokens or 0 for task in tasks), max([task.updated_at for task in tasks], default=0.0)
     sums = Sums(Counter(task.kind for task in tasks if task.kind), tokens, active_at)

@@ -1,4 +1,4 @@
-"""The delegation tree. It depends only on the events and their `seq`, if the events of each file are in order."""
+"""The delegation tree. Events of different files may arrive in any order, because `seq` says the true order."""
 
 import math
 from collections import defaultdict
@@ -16,14 +16,14 @@ from agentwatch.delegation.events import Aside, Checked, Decided, Event, Request
 from agentwatch.delegation.links import Files, Requests, Runs, must_be_readable, task_directory_of
 from agentwatch.delegation.task import AT_WORK, Basis, Place, Shown, State, Sums, Task, TaskKind, sum_tasks
 
-# States in which a fitter has ended, so that its station can go on.
+# In these states, a fitter has ended, and the task that waits for its repair can go on.
 _HAVE_ENDED = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 
-_make_kind = cache(TaskKind)  # very many tasks share a few kinds
+_make_kind = cache(TaskKind)  # cached, because very many tasks share a few kinds
 
 
 class _Fitter(NamedTuple):
-    """A task that restores another task, after a fault of the line."""
+    """A task that repairs the production line for another task."""
 
     restores: str | None
     decision_id: str | None  # the decision that its handoff names
@@ -33,7 +33,7 @@ class _Fitter(NamedTuple):
 
 
 class Tree:
-    """All tasks of a workspace with their links, judged by `rules`. Tasks whose files are gone stay."""
+    """All tasks of a workspace with their links, judged by `rules`. A task stays when its files are gone."""
 
     def __init__(self, rules: Rules = Rules(), *, host: str = ""):  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
@@ -42,8 +42,8 @@ class Tree:
         self.totals = Sums()  # sums over all tasks
         self.queue: list[str] = []  # ids of the tasks that need the operator, sorted by `queue_rank`
         self.unseen: list[str] = []  # ids of the tasks with news that the operator has not seen, the newest first
-        self.asides: dict[str, Aside] = {}  # by task: how it was last put aside, and the last look at it
-        self.looked_at = math.inf  # changes before this time (epoch seconds) are not new; infinity while nobody looks
+        self.asides: dict[str, Aside] = {}  # by task: how the operator last put it aside and last looked at it
+        self.looked_at = math.inf  # changes before this time (epoch seconds) are not new; infinity if nobody watches
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when the state is unknown (epoch seconds); None while it is known
         # Observations
@@ -57,7 +57,7 @@ class Tree:
         self._fitters: dict[str, _Fitter] = {}
         self._ended: dict[str, tuple[str, float]] = {}  # by task: the aborted task above it, and the time of the abort
         # Work that is still to be done
-        self._dirty: dict[str, None] = {}  # tasks to fold again
+        self._dirty: dict[str, None] = {}  # tasks to build again
         self._touched: set[str] = set()  # tasks that were added, removed or changed
         self._moved = False  # whether a task was added, was removed, or has another place
         self._order: list[Task] = []  # all tasks, parents before children
@@ -77,7 +77,7 @@ class Tree:
         self._fold_all()
 
     def _store_event(self, event: Event) -> Iterable[str]:
-        """Store the content of an event. Return the ids of the tasks to fold again."""
+        """Store the content of an event. Return the ids of the tasks to build again."""
         match event:
             case Seen():
                 self._files.store(event)
@@ -106,7 +106,7 @@ class Tree:
                 run, self._checks[path][event.digest] = self.runs.find_run(path), event
                 return {*self._files.tasks_of(path), *([self.runs.task_of(run)] if run else [])}
             case events.Tick(at=at):
-                # If a replay or the clock went back, nothing has expired or gone stale after `at`.
+                # If a replay or the clock went back, build all tasks again, because their states depend on the time.
                 is_back, self.now = at < self.now, at
                 return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
             case events.Ruled(rules=rules) if rules != self.rules:
@@ -159,8 +159,8 @@ class Tree:
         self._fill_task(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
-            # Sort it by its time, because sources look at the newest session first. A session that has only a request
-            # may be one that a human began, and is sorted like one.
+            # Without a document, siblings are sorted by time. Sessions of humans come first, beginning with the newest.
+            # A session that is known only from a request is sorted like a human's session, because it may be one.
             began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
@@ -175,7 +175,7 @@ class Tree:
         task.place = place
         self._set_fitter(task_id)
         if task.gone is not was_gone:
-            # Of the tasks of a process that is gone, only the topmost asks.
+            # Whether a child asks about a gone process depends on this task.
             self._touched.update(task.children)
 
     def _fill_task(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
@@ -219,7 +219,7 @@ class Tree:
             task.past = standing.is_past(task, history_before) and all(one.at < history_before for one in hidden)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
-        """Return the decisions about a task in order. A handoff to a fitter that names a decision carries it out."""
+        """Return a task's decisions in order. A decision to call a fitter is carried out if a handoff names it."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
@@ -234,7 +234,7 @@ class Tree:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
     def _set_fitter(self, task_id: str) -> None:
-        """Note whether a task is a fitter. Fold the tasks again that it restores now or restored before."""
+        """Store whether a task is a fitter. If this changes, build the task again for which it repairs the line."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
         given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
@@ -291,13 +291,13 @@ class Tree:
         self._order = [task for task, _ in self.preorder()]
 
     def _end_below_aborts(self) -> None:
-        """Find the tasks below aborted tasks. Fold a task again if an abort now ends it, or no longer does."""
+        """Find the tasks that are ended by an abort above them. Build a task again if this has changed."""
         decided_tasks = filter(None, map(self.tasks.get, self._decisions))
         bindings = ((task.task_id, task.binding) for task in decided_tasks)
         aborted = {task_id: one.at for task_id, one in bindings if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            # Below two aborted tasks, a task ends with the nearer one.
+            # Below two aborted tasks, a task ends with the nearer of the two.
             above = task.parent_id or ""
             if abort := (above, aborted[above]) if above in aborted else ended.get(above):
                 ended[task.task_id] = abort
@@ -306,7 +306,7 @@ class Tree:
         self._ended = ended
 
     def _update_sums(self, touched: set[str]) -> set[str]:
-        """Update the sums from the bottom up, and the tasks that are touched or have other sums. Return their ids."""
+        """Update the sums from the bottom up, and each task that is touched or has new sums. Return the task ids."""
         changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
             if task.task_id not in stale:
@@ -326,7 +326,7 @@ class Tree:
         return changed
 
     def _update_queue(self) -> None:
-        """Find the tasks that need the operator, and the tasks that the operator has not seen."""
+        """Find the tasks that need the operator, and the tasks with news that the operator has not seen."""
         asking = [(standing.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
         unseen = [(-standing.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
@@ -365,7 +365,7 @@ class Tree:
 
     @property
     def next_change_at(self) -> float:
-        """The time (epoch seconds) until which nothing changes without an event."""
+        """The next time (epoch seconds) at which a task may change without an event."""
         return min(map(attrgetter("due"), self.tasks.values()), default=math.inf)
 
     def asking_tasks(self) -> list[Task]:
@@ -379,7 +379,7 @@ class Tree:
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """Return the past tasks with an open question. A copy in another worktree does not count again."""
+        """Return the past tasks with an open question. A task with copies in several worktrees is listed once."""
         found: dict[tuple[str, str], Task] = {}
         for task in self.tasks.values():
             if task.past and task.question and not task.acknowledged:
@@ -388,7 +388,7 @@ class Tree:
         return [*found.values()]
 
     def failed_below(self, task: Task) -> list[Task]:
-        """Return the tasks below a task that have failed or break their contract, parents first."""
+        """Return the failed tasks below a task, parents first. A task that breaks its contract has failed, too."""
         below = self.preorder(task.children)
         return [one for one, _ in below if one.own_state in standing.HAVE_FAILED and not one.inferred]
 
@@ -400,7 +400,7 @@ class Tree:
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Yield all tasks, or those from `roots` on, each with its depth. Parents come before their children."""
+        """Yield each task with its depth, parents before children. With `roots`, yield these and all tasks below."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -420,7 +420,7 @@ class Tree:
         return [*self._requests.offered.values()]
 
     def find_request(self, request_id: str) -> tuple[Task, Request] | None:
-        """Return the task that asks, and the current request. Return None if the request or its task is unknown."""
+        """Return (task of a request, the request as it is now). Return None if the request or its task is unknown."""
         known = ((task, one) for task in self.tasks.values() for one in task.requests)
         return next((both for both in known if both[1].request_id == request_id), None)
 
@@ -430,7 +430,7 @@ class Tree:
         return self._requests.requests_of_task(task_id, self.now) if not task else task.requests
 
     def ended_escalations(self, task_id: str) -> frozenset[str]:
-        """Return the ids of the decisions about a task whose fitter has ended. The operator can decide again."""
+        """Return the ids of the decisions that called a fitter for a task, if the fitter has ended."""
         fitters = self._fitters_of(task_id)
         return frozenset(one.decision_id for one in fitters if one.decision_id and one.state in _HAVE_ENDED)
 
@@ -440,8 +440,8 @@ class Tree:
         return self._files.notices
 
     def verdict_since(self, returned: Seen, claims: tuple[events.Claim, ...], now: float) -> float:
-        """Return since when a return has its verdict. It is `now` if a claim has turned since the last check. A return
-        that was never checked has its verdict since it was written."""
+        """Return since when a return has its verdict. Return `now` if the verdict has changed since the last check.
+        Return the time of the return if it was never checked."""
         last = self._checks.get(returned.path, {}).get(returned.digest)
         if not last:
             return returned.at
@@ -454,7 +454,7 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """Several trees as one. A key is the scope of a tree, which may be "", and the id of a task in that tree."""
+    """Several trees as one. The key of a task is the scope (a prefix, or "") of its tree, and its id in the tree."""
 
     def __init__(self, mark: str):
         super().__init__()
@@ -463,7 +463,7 @@ class JoinedTree(Tree):
         self._scopes = 0
 
     def add_tree(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
-        """Add a tree, with a top row called `name` if given. Return the scope of the tree and the keys of its tasks."""
+        """Add a tree, with a top row if `name` is given. Return the scope of the tree and the keys of its tasks."""
         self._scopes += 1
         scope = ""
         if name is not None:
@@ -482,7 +482,7 @@ class JoinedTree(Tree):
         return gone
 
     def update_tree(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """Update some tasks of a tree, and return their keys. `why` (untrusted) says why its state is unknown."""
+        """Update some tasks of a tree, and return their keys. `why` (untrusted): why the tree's state is unknown."""
         self._trees[scope] = tree
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
@@ -511,7 +511,7 @@ class JoinedTree(Tree):
         return keys
 
     def locate(self, key: str) -> tuple[Tree, str] | None:
-        """Return the tree of a task and the id of the task there. Return None for a top row or an unknown key."""
+        """Return the tree of a task and its id in that tree. Return None for a top row or an unknown key."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
         tree = self._trees.get(scope)
         return None if tree is None or key == scope else (tree, key[len(scope) :])
@@ -523,7 +523,7 @@ class JoinedTree(Tree):
         history_starts = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(history_starts, default=-math.inf))
         if [*self._trees] == [""]:
-            # The usual case is a single tree, so its values are right.
+            # With a single tree, which is usual, its values are right.
             tree = self._trees[""]
             self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:

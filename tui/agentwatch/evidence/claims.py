@@ -172,7 +172,7 @@ _MARKED = re.compile(
 _SEPARATOR = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
 _LIST = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:\s?[-\u2013]\s?L?(\d{1,9}))?(?::\d{1,9})?\Z", re.DOTALL)
-# `a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`.
+# Read `a.py: line 5` and `a.py: lines 5-9` like `a.py:5` and `a.py:5-9`.
 _SPELLED_LINES = re.compile(
     r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
 )

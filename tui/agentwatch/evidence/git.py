@@ -412,7 +412,7 @@ class Inspection(NamedTuple):
 
 
 def file_text(workspace: Path, path: str) -> Inspection:
-    """Return the text of a claimed file. Blocks while reading. Never raises an error of the disk."""
+    """Return the text of a claimed file. Blocks while reading. Never raises OSError."""
     root = workspace.resolve()
     place = place_of(path, str(root))
     if place.relative is None:
@@ -431,7 +431,7 @@ def file_text(workspace: Path, path: str) -> Inspection:
 
 def difference(workspace: Path, path: str, handed_off_at: float | None) -> Inspection:
     """Return the `git diff` of a claimed file since the last commit before the handoff. If the time of the handoff is
-    unknown, return the difference from the last commit. git runs no program for this."""
+    unknown, return the difference from the last commit. git starts no other program."""
     root = str(workspace.resolve())
     place = place_of(path, root)
     if place.relative is None:

@@ -76,7 +76,7 @@ class Inspector(BackgroundThread[Sequence[Checked]]):
                 continue
             runs: tuple[Run, ...] = ()
             if (run := attempt.run) is not None:
-                # The attempt's run, and the runs below it that began while it lasted.
+                # The attempt's run, and the runs below that began before this run ended.
                 end = math.inf if run.ended_at is None else run.ended_at
                 runs = run, *(one for one in tree.runs.runs_below(run.session) if run.started_at <= one.began_at <= end)
             former = tree.former_paths(task_id, attempt.returned)

@@ -525,7 +525,7 @@ def _compare_numbers(said: Statement, done: LoggedAct) -> tuple[list[str], list[
 
 
 def _occurs_near(one: Quantity, output: str) -> bool:
-    """Tell whether a line of the output has this number, together with a word that is near it in the claim."""
+    """Tell whether a line of the output has this number, and also a word that is near the number in the claim."""
     near = [word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())]
     lines = (line for line in output.casefold().splitlines() if _occurs(one.number, line))
     return any(not near or any(word in line for word in near) for line in lines)
@@ -591,7 +591,7 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def _split_outside_ticks(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each part of a text between the matches. Matches inside backticks do not split."""
+    """Yield the start and end of each part of a text between the matches. Ignore matches inside backticks."""
     start = 0
     for match in pattern.finditer(_TICKED.sub(_mask, text)):
         yield start, match.start()

@@ -147,7 +147,7 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program's name, and the first argument if it chooses what runs, as in `npm test`."""
+        """The program's name, and its first argument if that argument chooses what runs, as in `npm test`."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 

@@ -65,7 +65,7 @@ class Acknowledgements(Pollable):
         return self._read_problem or self._write_problem or self._database.set_aside or None
 
     def read_first(self) -> list[Event]:
-        """Return the stored acknowledgements. At the very first start, record that no older task is new. Blocks."""
+        """Return the stored acknowledgements. The very first start records a time: older tasks are not new. Blocks."""
         events = self.read_changes()
         if self._began is None:
             self._unwritten_rows.append(_Row("began", self._clock()))

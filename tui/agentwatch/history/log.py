@@ -162,7 +162,7 @@ class StateChanges:
         # The last activity of each task, without its time. Its end is left out, too, except for todos.
         self._did: dict[str, Activity | None] = {}
         self.touched = set[str]()  # tasks that changed; the caller empties the set
-        # By task: its state, attempt, whether a claim is false, and whether it is accepted.
+        # By task: its state, its attempt, whether a claim is false, and whether the operator accepted the result.
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
         # By request: its stage, and whether it was allowed.
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}

@@ -102,7 +102,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
 
 @cache
 def _outline_shape(kind: str) -> TypeAdapter[Any]:
-    # One shape for each kind: trying one after the other would cost more than reading the text again.
+    # Use one shape for each kind of document: trying all shapes would take longer than parsing the text again.
     return adapter_of(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
 

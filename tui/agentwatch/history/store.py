@@ -1,9 +1,8 @@
 """Keeps the history of a workspace in an SQLite file: every handoff and return that was ever observed.
 
 A new screen first applies the recorded events, whose numbers (`seq`) are negative. Sessions are private, so they are
-not copied. Returns that break their contract are also appended to `.agentwatch/errors.json` in the workspace. Each
-operation opens the database anew: another process may have replaced it. Reading leaves no files, so it works in a
-sandbox.
+not copied. Returns that break their contract are also appended to `.agentwatch/errors.json`. Each operation opens the
+database anew: another process may have replaced it. Reading leaves no files, so it works in a sandbox.
 
 The tables:
 

@@ -203,7 +203,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             case "item/started" | "item/completed":
                 self._update_item(thread, nested(params, "item"))
             case "item/fileChange/patchUpdated":
-                # The patch has changed, so a request that showed the old one ends.
+                # The patch has changed, so a request that showed the old patch ends.
                 self._followed.get(thread, {}).pop(item_id or "", None)
                 self._end_requests(thread, item_id)
             case str() if method in METHODS and thread in self._followed:

@@ -56,7 +56,7 @@ class Inbox(Pollable):
             self.waiter.close()
 
     def why_gone(self, request: Request) -> str | None:
-        """Return a sentence if a request, as it was shown, cannot be answered any more, else None. Blocks."""
+        """Return a sentence if the request that was shown cannot be answered any more, else None. Blocks."""
         now = self.store.find(request.request_id)
         if now is None or now.stage is not RequestStage.OFFERED:
             return f"nobody waits for an answer to it any more ({now.stage if now else RequestStage.GONE})"

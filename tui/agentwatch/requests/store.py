@@ -90,7 +90,7 @@ class RequestStore:
         return []
 
     def find(self, request_id: str) -> Request | None:
-        """Return one request as it is now, or None if there is none or its file is not valid."""
+        """Return a request as it is now. Return None if its file is missing or not valid."""
         with suppress(OSError, RequestError), self.open_directory() as directory:
             return self._read_request(directory, _file_name(request_id))
         return None
@@ -133,7 +133,8 @@ class RequestStore:
         return replace(request, stage=RequestStage.GONE) if is_same else self._read_request(directory, name)
 
     def _is_held(self, directory: Directory, name: str) -> bool:
-        """Tell whether a process holds a file. Two callers at once may take each other for the holder."""
+        """Tell whether a process holds a file. If two processes call this at once, each may take the other for the
+        holder."""
         descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
             self.disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""The JSON that other programs read, as models: `agentwatch tree --json`, schema version 1, and its parts.
+"""Models of the JSON that other programs read: the output of `agentwatch tree --json` (schema version 1).
 
 The JSON schemas of the manual are generated from these models. Keys may be added, but never removed. Texts are
-untrusted, as agents wrote them.
+untrusted, because agents wrote them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agentwatch.view.words import (
 SCHEMA_VERSION: Final = 1
 _NO_RETURN = Return(Contract.RETURN_FORMAT, None, None)
 
-# A time. It is given in epoch seconds and written as ISO 8601 in UTC, or null if unknown.
+# A time. It is given in epoch seconds and written as ISO 8601 in UTC. An unknown time is null.
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
 
 
@@ -50,7 +50,7 @@ class Document(BaseModel):
 
     @classmethod
     def fill(cls, source: object, **given: Any) -> Self:
-        """Return an object. Its required fields are taken from `given`, or else from the attributes of `source`."""
+        """Build an object. Take each required field from `given`, or else from an attribute of `source`."""
         return cls(**{name: getattr(source, name) for name in cls.required if name not in given}, **given)
 
     def to_json(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class GivenDoc(Document):
 
 
 class RequestDoc(Document):
-    """A question or a call of a program that waits, or waited, for a person."""
+    """A request: a question or a call for which a program waits, or waited, for a person."""
 
     request_id: str
     kind: RequestKind
@@ -184,7 +184,7 @@ class ProgressDoc(Document):
 
 
 class RuntimeDoc(Document):
-    """The model and the mode: as the return reports them, as others record them, and whether both agree."""
+    """The reported model and mode, the model and mode that other records show, and whether they agree."""
 
     model_reported: str | None
     model_recorded: str | None
@@ -205,7 +205,7 @@ class DecidedDoc(Document):
 
 
 class A2AStatusDoc(Document):
-    """The `TaskStatus` of A2A 1.0, as in the JSON of A2A."""
+    """The `TaskStatus` of A2A 1.0 (Agent2Agent protocol)."""
 
     state: str
     timestamp: str = ""
@@ -325,10 +325,10 @@ def tree_document(
     found: Matches | None = None,
     prices: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the whole tree as a `TreeDoc` in plain JSON values. Parents come before their children.
+    """Return a tree as a `TreeDoc` in plain JSON values. Parents come before their children.
 
-    A problem of reading is (source, place, message). With `found`, only the tasks that a query shows are included.
-    `prices` are for a million tokens, by model.
+    Each of `problems` is (source, place that could not be read, message). With `found`, include only the tasks that a
+    query shows. `prices` has the price of a million tokens for each model.
     """
     unseen = problem_documents(problems)
     tasks = tree.tasks.values()

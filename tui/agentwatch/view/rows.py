@@ -1,14 +1,14 @@
 """The rows of a tree: groups of runs, the order of tasks, headings, and the query that filters tasks. No I/O.
 
-Here, a run is a task without a parent, or right below the row of a workspace, with all tasks below it. Runs are sorted
-by group and last activity, other tasks by when they were first seen. A sign of life alone moves no run. A run moves
-when its group, its state, or whether it asks has changed. A host that becomes unreachable or reachable moves nothing. A
-held run, such as the one under the cursor, moves only when it begins to ask.
+In this module, a run is a top task (without a parent, or right below the row of a workspace) with all tasks below it.
+Runs are sorted by group and last activity. Other tasks are sorted by when they were first seen. A run moves when its
+group or state changes, and when it begins or ceases to need the operator. A mere sign of life moves no run. The loss of
+a host moves no run, either. A held run, such as that under the cursor, moves only when it begins to need the operator.
 
-A query filters tasks after `/`, in a saved view and after `--where`. A task must match all of its terms. A term is a
-word, which is searched in id, title, agent and objective, or `key:value`. Commas separate alternative values, and the
-beginning of a known value is enough. A minus before a term negates the term. Within quotation marks, blanks, colons and
-a minus are literal. Letter case does not matter.
+A query filters tasks. It is typed after `/` or `--where`, or saved as a view. A task must match all terms of the query.
+A term is `key:value`, or a word that is searched in id, title, agent and objective. Commas separate alternative values.
+The beginning of a known value is enough. A minus before a term negates the term. Blanks, colons and minus signs within
+quotation marks have no special meaning. Letter case does not matter.
 """
 
 import re
@@ -26,12 +26,12 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.text import quote_text
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, local_time, parse_span, plural
 
-_RECENT = 600.0  # an idle run stays in the group NOW for so many seconds after its last sign of life
-_LIVE_SILENCE = 3_600.0  # the same for a run in which a task works, or has to carry out a decision
-# States in which an agent has still to carry out a decision.
+_RECENT = 600.0  # so many seconds after its last sign of life, an idle run leaves the group NOW
+_LIVE_SILENCE = 3_600.0  # the same for a run in which a task works or has a decision to carry out
+# In these states, an agent has still to carry out a decision.
 _DECIDED = frozenset({State.RETRYING, State.ESCALATED})
 _WORK = _DECIDED | {State.WORKING}
-_REFRESH = 15.0  # seconds between two checks of the runs that may move with time
+_REFRESH = 15.0  # seconds between two checks whether time has moved a run to another group
 
 
 class Group(Enum):  # not a StrEnum, so that no task id equals a group
@@ -54,7 +54,7 @@ def run_needs_operator(task: Task) -> bool:
 
 
 def has_finished(task: Task) -> bool:
-    """Tell whether a task and all tasks below it have ended and none needs the operator. It is false for a leaf."""
+    """Tell whether a task and all tasks below it have ended, and none needs the operator. Return False for a leaf."""
     below = task.below
     # The row of a workspace has no state of its own, so only the tasks below count.
     has_ended = bool(task.workspace) or not task.state.is_open
@@ -62,7 +62,7 @@ def has_finished(task: Task) -> bool:
 
 
 def _is_lively(task: Task, now: float) -> bool:
-    """Tell whether a run was alive in the last ten minutes, or, if it works, in the last hour."""
+    """Tell whether a run was alive in the last ten minutes, or in the last hour if it works."""
     return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has_task_in(task, _WORK) else _RECENT)
 
 
@@ -73,7 +73,7 @@ def group_of(task: Task, now: float, history_before: float = -inf) -> Group:
         return Group.NOW
     if task.past and (below is None or below.active_at < history_before):
         return Group.HISTORY
-    # A host that is unreachable, or not read yet, is news.
+    # A host that is unreachable, or not read yet, belongs to NOW.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
     if is_news or task.shown is Shown.IDLE or _has_task_in(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
@@ -91,7 +91,7 @@ def day_name(moment: float, now: float) -> str:
     return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"
 
 
-# Chains: a task that only a delegation path names shares the row of its child, if it has only one
+# Chains: a task that only a delegation path names shares a row with its only child
 
 
 def _child_in_row(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
@@ -100,7 +100,7 @@ def _child_in_row(tasks: Mapping[str, Task], task: Task | None) -> Task | None:
 
 
 def row_owner(tasks: Mapping[str, Task], task_id: str) -> str:
-    """Return the id of the last task in the row of a task. Mostly that is the id of the task itself."""
+    """Return the id of the last task in the row of a task. Usually it is the id of the task itself."""
     task = tasks.get(task_id)
     while (task := _child_in_row(tasks, task)) is not None:
         task_id = task.task_id
@@ -108,8 +108,8 @@ def row_owner(tasks: Mapping[str, Task], task_id: str) -> str:
 
 
 def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
-    """Return the title of the first task in the row of a task, to put before the title of the task. Return "" if the
-    title of the task already says which work it is. The type of an agent does not say that."""
+    """Return the title of the first task in the row of a task. The row shows it before the task's own title. Return ""
+    if the own title is enough. It is not enough if it is only the type of an agent."""
     name, above = "", tasks.get(task.parent_id or "")
     while above and above.shares_row:
         name, above = above.title if above.title != above.agent else name, tasks.get(above.parent_id or "")
@@ -118,8 +118,8 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 
 class Tally(NamedTuple):
-    """The content of a group: its runs, sums over their tasks, and the open questions of the history that nobody
-    reviewed. `since` is when the oldest run was last alive (epoch seconds), or 0 for recent groups."""
+    """The numbers in the heading of a group: its runs, sums over their tasks, and unreviewed questions of the history.
+    `since` is when the longest silent run was last alive (epoch seconds). It is 0 for the groups NOW and TODAY."""
 
     group: Group
     runs: int
@@ -144,12 +144,12 @@ class Tally(NamedTuple):
 # The order
 
 RowId = str | Group
-_Rank = tuple[float, ...]  # the sort key of a run, which begins with the index of its group
+_Rank = tuple[float, ...]  # the sort key of a run: index of its group, tier, …
 
 
 class Row(NamedTuple):
-    """One task, or the heading of a group. `depth` is 0 for a run and -1 for a heading. `folded` is None if nothing is
-    below. `chain` has the ids of the tasks above that share this row."""
+    """One task, or the heading of a group. `depth` is 0 for a run and -1 for a heading. `folded` is None if the row
+    has no rows below. `chain` has the ids of the tasks above that share this row."""
 
     row_id: RowId
     above: RowId | None
@@ -166,21 +166,21 @@ class Row(NamedTuple):
 class Order:
     """The order of a tree's tasks on one screen or in one command. `apply` must be called for every change.
 
-    Until `is_settled` is set, each activity moves a run, because a workspace is first read in pieces.
+    Until `is_settled` is set, each activity moves a run, because the workspace is still read in pieces.
     """
 
     def __init__(self, tree: Tree):
         self._tree = tree
-        # By run: the reasons for its place (group, tier, state), and its rank.
+        # By run: ((group, tier, state), sort key). The method `_place_run` explains the tiers.
         self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
-        # The roots from which the groups were made. A tree whose tasks move makes a new list of roots.
+        # The list of roots from which the groups were made. When tasks move, the tree makes a new list.
         self._roots: Sequence[str] = ()
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
-        self.is_settled = False  # whether the first look is over, so that a sign of life moves nothing any more
+        self.is_settled = False  # whether the workspace was read once, so that activity alone moves nothing
 
     def apply(self, changed: Iterable[str], now: float) -> None:
         """Update the places of the tasks that were added, changed or removed."""
@@ -203,7 +203,7 @@ class Order:
             self._now = now
 
     def hold_runs(self, path: Collection[str], now: float) -> None:
-        """Hold the runs among these tasks in their places, and release all others."""
+        """Keep the runs among these tasks in their places, and let all other runs move again."""
         released, self._held = self._places.keys() & {*self._held}.difference(path), path
         for one in released:
             self._place_run(one, now)
@@ -213,14 +213,14 @@ class Order:
         if run is None:
             return
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has_task_in(run, _WORK)
-        # Tiers: 0 asks and works, 1 asks and was alive lately, 2 asks and is long silent, 3 works or is unreachable,
-        # 4 has ended its turn and waits for you, 5 all others.
+        # Tiers of runs that need the operator: 0 works, 1 was alive lately, 2 has long been silent.
+        # Tiers of other runs: 3 works or is unreachable, 4 has ended its turn and waits for you, 5 anything else.
         if run_needs_operator(run):
             tier = 2 if not _is_lively(run, now) else 0 if is_working else 1
         else:
             tier = 4 if run.shown is Shown.IDLE else 5
             tier = 3 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else tier
-        # A held run moves only when it begins to ask, because it must not stay below runs that do not ask.
+        # A held run moves only when it begins to need the operator. Then it must not stay below other runs.
         if before is not None and run_id in self._held and (tier > 2 or before[0][1] <= 2):
             return
         reasons = group, tier, run.state
@@ -233,7 +233,7 @@ class Order:
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The sorted ids of the runs of each group. This is a new object whenever rows came, went or moved."""
+        """The sorted ids of the runs of each group. The dict is a new object whenever a run came, went or moved."""
         if self._groups is None or self._roots is not self._tree.roots:
             self._roots = self._tree.roots
             by_group = groupby(self._sort_runs(self._tree.roots), lambda one: self._places[one][0][0])
@@ -242,8 +242,8 @@ class Order:
         return self._groups
 
     def rows(self, folds: Collection[RowId] = (), shown: Collection[str] | None = None) -> list[Row]:
-        """Return the rows in order, without those below the ids in `folds`. With `shown`, only these tasks have rows.
-        Groups have headings unless there is only one and it is not the history."""
+        """Return the rows in order, without rows below the ids in `folds`. With `shown`, only these tasks get rows.
+        Groups have headings. But a single group has no heading, unless it is the history."""
         tasks, rows = self._tree.tasks, list[Row]()
 
         def visible(ids: Iterable[str]) -> list[str]:
@@ -270,7 +270,7 @@ class Order:
         return rows
 
     def tally(self, group: Group, found: Mapping[str, Task] | None = None) -> Tally:
-        """Return the content of a group, of all its tasks or only of those in `found`."""
+        """Return the numbers in the heading of a group. With `found`, count only these tasks."""
         if found is not None and found is not self._found:
             self._found, self._tallies = found, {}
         key = group, found is None
@@ -299,7 +299,7 @@ _TERM = re.compile(r'(?:[^\s"]++|"[^"]*+"?+)++')
 _KEYED = re.compile(r"-?(?P<key>[A-Za-z]{1,12}):(?P<value>.*)", re.DOTALL)
 # The last key or value of a query, as far as it has been typed.
 _UNFINISHED = re.compile(r'(?:^|\s)-?(?:(?P<key>[A-Za-z]+):(?:\S*,)?)?(?:"(?P<quoted>[^",]*)|(?P<bare>[^\s",:]*))\Z')
-_SHORTEST_BEGINNING = 2  # a word with at least so many letters may be the beginning of a key
+_SHORTEST_BEGINNING = 2  # a key is completed when so many of its letters are typed
 _SIMILARITY = 0.81  # how similar a misspelt key must be: `stat` is similar to `state`, but `code` not to `mode`
 _LONGEST = 40  # the most characters of a wrong value in a message
 _EXAMPLES = {
@@ -315,7 +315,7 @@ _EXAMPLES = {
 
 
 class WrongTermError(Exception):
-    """A term of a query is wrong. The message says why, and may suggest a right one."""
+    """A term of a query is wrong. The message says why, and may suggest a right term."""
 
 
 class Term(NamedTuple):
@@ -351,8 +351,8 @@ class Query(NamedTuple):
         return all(term.holds(task, now) for term in self.terms)
 
     def with_next_state(self, states: Iterable[Shown], by: int, *, asks: bool) -> str:
-        """Return the query with another state, `by` steps further in this cycle: no state, `is:needs-you` if a task
-        `asks`, and then the `states`, the most urgent first."""
+        """Return the query with another state, `by` steps further in a cycle. The cycle is no state, `is:needs-you`
+        (only if a task `asks`), and then the `states`, the most urgent first."""
         steps = ["", *([_NEEDS_YOU] if asks else [])]
         steps += [f"state:{state}" for state in sorted(states, key=lambda state: -state.urgency)]
         current = self.state_term.written if self.state_term else ""
@@ -361,8 +361,8 @@ class Query(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The tasks that match a query, and the tasks whose rows show them. `shown` has the ids of all matching tasks and
-    of all tasks above these."""
+    """The tasks that match a query, and the tasks whose rows show the matching tasks. `shown` has the ids of the
+    matching tasks and of all tasks above them."""
 
     matches: Mapping[str, Task]
     rows: Mapping[str, Task]
@@ -377,7 +377,7 @@ def find_matches(tree: Tree, query: Query, now: float) -> Matches:
 
 
 def parse(text: str) -> Query:
-    """Parse a query, and never fail. `fault` describes a wrong term, and the other terms apply."""
+    """Parse a query. Never fail: wrong terms are left out, and `fault` describes the first wrong term."""
     terms: list[Term] = []
     fault = ""
     for written in _TERM.findall(text):
@@ -389,7 +389,7 @@ def parse(text: str) -> Query:
 
 
 def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the faults of saved views by the names of the views. The faults quote text of the settings."""
+    """Return the fault of each wrong saved view, by the name of the view. The faults quote text of the settings."""
     queries = ((name, parse(text)) for name, text in views)
     return {name: f"the view {quote_text(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
 
@@ -423,7 +423,7 @@ def constant_terms() -> Iterator[str]:
 
 
 def _parse_term(written: str) -> Iterator[Term]:
-    """Yield the term that a text stands for, or nothing if it is empty. Raise WrongTermError for a wrong term."""
+    """Yield the term of a text, or nothing if the text is empty. Raise WrongTermError for a wrong term."""
     match = _KEYED.fullmatch(written)
     key = match["key"].casefold() if match else ""
     is_negated = written[0] == "-" and len(written) > 1
@@ -464,7 +464,7 @@ def _is_shown(shown: Shown) -> Callable[[Task], bool]:
     return lambda task: task.shown is shown
 
 
-# Other words for states: those of the screen, of other programs and of protocols such as A2A.
+# Other words for states, as the screen, other programs, and protocols such as A2A use them.
 _OTHER_STATE_WORDS = (
     "in-progress=working done=completed success=completed error=failed rejected=failed cancelled=canceled"
     " your-turn=idle"
@@ -514,7 +514,7 @@ OFFERED: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     "mode": lambda task: [task.packet.mode if task.packet else None, task.run.mode if task.run else None],
     "host": lambda task: [task.host or "here"],
 }  # the keys for which completion offers the values of the present tasks
-# For each key, the texts in which a value is searched; a plain word has the key "".
+# By key: the texts in which a value is searched. A plain word has the key "".
 _TEXTS: Mapping[str, Callable[[Task], Iterable[str | None]]] = {
     **OFFERED,
     "path": _paths_of,

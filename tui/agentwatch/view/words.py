@@ -1,4 +1,4 @@
-"""The words for a task, the same on the screen, in commands and in reports: times, looks, states, questions, decisions.
+"""The words for tasks on the screen, in commands and in reports: times, states, questions, requests, decisions.
 
 Times are in epoch seconds.
 """
@@ -44,7 +44,7 @@ def ended_at(task: Task, attempt: Attempt) -> float | None:
     """Return when an attempt of a task ended. Return None if it goes on or the time is unknown."""
     if attempt is not task.latest:
         return standing.ended_at(attempt)
-    # A session goes on while a task works for it. An aborted task ends the open tasks below it.
+    # A session goes on while a background task works for it. An abort also ends the open tasks below.
     return None if task.waits_for_background else standing.ended_at(attempt) or task.ended_at
 
 
@@ -64,7 +64,7 @@ def span_of(task: Task, attempt: Attempt | None, now: float) -> Span | None:
 
 
 def short_span(seconds: float | None) -> str:
-    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, `2y` from 1,000 days on; `-` for None."""
+    """Return a span in at most four characters: `8s`, `14m`, `3h`, `12d`, `2y` (from 1,000 days). None gives `-`."""
     short = long_span(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
@@ -98,7 +98,7 @@ def ago(moment: float, now: float) -> str:
 
 
 def local_time(at: float) -> datetime | None:
-    """Return a time in this computer's time zone, or None if it is out of range, as a file's time may be."""
+    """Return a time in this computer's time zone. Return None if it is out of range: a file may have any time."""
     try:
         return datetime.fromtimestamp(at, UTC).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -132,11 +132,11 @@ def utc(at: float | None) -> str:
     return (iso(at) or "-").replace("T", " ").removesuffix("Z")
 
 
-# Looks
+# Glyphs, words and colours
 
 
 class Look(NamedTuple):
-    """How a state looks: glyph, word, and colour. `color` is a variable of the theme, `state-…` or `text-…`."""
+    """The glyph, word and colour of a state. `color` is a variable of the theme: `state-…` or `text-…`."""
 
     glyph: str
     word: str
@@ -190,7 +190,7 @@ ASKS = {
 
 
 def look_of(task: Task) -> Look:
-    """Return the look of a task by its shown state and by the request of its program."""
+    """Return the glyph, word and colour for the state of a task, or for the request of its program."""
     request, asked = task.request, task.need_in_program
     if task.shown is Shown.BLOCKED and request and request.waits_for_operator:
         return ASKS[request.kind]
@@ -200,7 +200,7 @@ def look_of(task: Task) -> Look:
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """Return the look of an attempt by its state. The latest one looks like its task, unless it was decided about."""
+    """Return the glyph, word and colour of an attempt. The latest attempt has those of its task until a decision."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look_of(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
@@ -218,12 +218,12 @@ BASES = {
 
 
 def workspace_address(workspace: str) -> str:
-    """Return a workspace's path for people (as `scp` writes it over ssh), or "" if only its host knows it."""
+    """Return the path of a workspace for people (`host:path` over ssh). Return "" if only the host knows the path."""
     return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:").removeprefix("/run:")
 
 
 def name_of(task: Task) -> str:
-    """Return the name of a task on the screen: its exact id, or the words of an agent without Markdown marks."""
+    """Return the name of a task for the screen. An agent's words lose their Markdown marks, but an id stays exact."""
     return clean_row(task.row_title) if task.title in task.own_id else clean_summary(task.row_title)
 
 
@@ -257,12 +257,12 @@ def retries_left(retry: Retry) -> str:
     return f"{retry.remaining}{of} left"
 
 
-_MOST_DELAYING = 50  # the most tasks that are compared to find the most urgent one
+_MOST_DELAYING = 50  # so many tasks are compared to find the most urgent task
 
 
 def delay_of(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return why a task makes no progress at `now`: nobody has begun it, its files were deleted, or it waits for tasks
-    none of which works. Return "" otherwise. `tasks` are those of its tree."""
+    """Return why a task makes no progress: nobody has begun it, its files were deleted, or it waits for tasks that do
+    not work. Return "" if none of this is true. `tasks` are all tasks of the tree."""
     if task.late and task.since is not None and now >= task.since:
         return f"not started for {long_span(now - task.since, 1)}"
     if task.shown is Shown.CANCELED and task.deleted and task.own_state is not State.CANCELED:
@@ -299,7 +299,7 @@ def _find_below(task: Task, tasks: Mapping[str, Task], holds: Callable[[TaskKind
 
 
 def reason_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return why a task is in its state at `now`, with since when and what holds the task up."""
+    """Return why a task is in its state at `now`. Add since when, and which tasks it waits for."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
         unknown = long_span(now - task.lost_since, 1)
         if task.workspace:
@@ -325,7 +325,7 @@ def question_at(task: Task, now: float) -> str:
 
 
 def ask_line(task: Task, question: str, limit: int = 200) -> str:
-    """Return the open question of a task as a safe line. Only a program's request keeps its Markdown marks."""
+    """Return the question of a task as one safe line. Markdown marks are removed, but not from a program's request."""
     return clean_row(question, limit) if task.request else clean_summary(question, limit)
 
 
@@ -336,7 +336,7 @@ def prompt_line(attempt: Attempt) -> str | None:
 
 
 def answer_line(attempt: Attempt) -> str | None:
-    """Return the first line (untrusted) of a session's last words. Return None if these are a return or unknown."""
+    """Return the first line (untrusted) of a session's last words. Return None if the words are a return or unknown."""
     run = attempt.run
     return run.said.opening if attempt.result is None and run and run.said else None
 
@@ -354,7 +354,7 @@ def doing_words(doing: Activity) -> str:
 
 
 def count_waits(task: Task, tasks: Mapping[str, Task]) -> int:
-    """Return for how many tasks right below it a working task waits. Return 0 if it does something itself."""
+    """Count the open tasks right below a task that only waits for these. Return 0 for any other task."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
     if not standing.only_waits_for_others(task.doing):
@@ -390,7 +390,7 @@ _IN_A2A: dict[Shown, A2AState] = {
 
 
 def a2a_state(task: Task) -> A2AState:
-    """Return the state in the words of A2A 0.3. A failed task is `rejected` if its agent reports that.
+    """Return the state in the words of A2A 0.3. A failed task is `rejected` if its agent reports `rejected`.
 
     A task that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an agent
     may not go on until somebody authorizes it. A task that waits for an answer is `input-required`.
@@ -405,7 +405,7 @@ def a2a_state(task: Task) -> A2AState:
 
 
 def asks_permission(asked: str) -> bool:
-    """Tell whether a program, by its own records, waits for a permission and not for an answer."""
+    """Tell whether a program waits for a permission, not for an answer. `asked` is from the program's records."""
     return asked.startswith("a permission")
 
 
@@ -414,7 +414,7 @@ NOBODY_WAITS = "nothing here waits for it any more; if its program still asks, a
 
 
 def why_unanswerable(request: Request) -> str | None:
-    """Return why a request cannot be answered here, and where it can be answered. Return None if it can."""
+    """Return why a request cannot be answered here, and where it can. Return None if it can be answered here."""
     if request.is_answerable:
         return None
     if request.waits_for_operator:
@@ -426,7 +426,7 @@ def why_unanswerable(request: Request) -> str | None:
 
 # Requests of programs
 
-# The sources for which `init` can prepare the program so that its requests are answered here.
+# The sources whose programs `agentwatch init` can prepare to have their requests answered here.
 _PREPARED = frozenset({"claude-code", "opencode", "kilo"})
 
 _ANSWERED_BY = {
@@ -459,7 +459,7 @@ def stage_words(request: Request, now: float) -> str:
 
 
 def time_left_words(request: Request, now: float) -> str:
-    """Return in words how long a request can still be answered here. Return "" if there is no limit."""
+    """Return in words how long a request can still be answered here. Return "" if it has no limit or has ended."""
     if request.until is None or not request.is_answerable:
         return ""
     left = short_span(max(request.until - now, 0.0))
@@ -469,7 +469,7 @@ def time_left_words(request: Request, now: float) -> str:
 
 
 def denial_words(request: Request) -> list[str]:
-    """Return a sentence for each thing that a denial ends besides the request."""
+    """Return sentences about the other effects of a denial: it may end other requests, or the agent's turn."""
     if Action.DENY not in request.actions:
         return []
     said = []
@@ -482,7 +482,7 @@ def denial_words(request: Request) -> list[str]:
 
 def whole_input(request: Request) -> str:
     """Return the exact input of a request, indented. Return "" if the other fields already show all of it."""
-    import json  # not needed for the first frame
+    import json  # imported here, so that the screen starts faster
 
     try:
         value = json.loads(request.input)
@@ -496,7 +496,7 @@ def whole_input(request: Request) -> str:
 
 def where_to_answer(task: Task) -> str:
     """Return where the question of a task must be answered, and why not here (perhaps untrusted). Return "" if it can
-    be answered here, or if the task asks nothing."""
+    be answered here, or if the task has no question."""
     if (request := task.request) is not None:
         return (why_unanswerable(request) or "") if request.waits_for_operator else ""
     run = task.run
@@ -516,7 +516,7 @@ def _answer_verb(request: Request) -> str:
 
 
 class Agreement(StrEnum):
-    """Whether a reported model or mode agrees with the known one. A difference is no false claim."""
+    """Whether a reported model or mode agrees with the recorded model or mode. A difference is no false claim."""
 
     MATCHES = "matches"
     DIFFERS = "differs"
@@ -524,7 +524,7 @@ class Agreement(StrEnum):
 
 
 class Compared(NamedTuple):
-    """A model or mode as the return reports it, and as a session store or the handoff has it."""
+    """A model or mode: as the return reports it, and as the session store or the handoff has it."""
 
     reported: str | None
     known: str | None
@@ -539,17 +539,17 @@ class Compared(NamedTuple):
 
 
 def runtime_of(result: Return, run: Run | None, packet: Handoff | None) -> tuple[Compared, Compared]:
-    """Return the model and the mode, each as the return reports it and as the session store or the handoff has it."""
+    """Compare the reported model with that of the session store, and the reported mode with that of the handoff."""
     return Compared(result.model, run.model if run else None), Compared(result.mode, packet.mode if packet else None)
 
 
 # Decisions
 
-_UNREAD_AFTER = 180.0  # a waiting agent reads a decision within seconds, so after this time no agent waits for it
+_UNREAD_AFTER = 180.0  # if no agent has read a decision after so many seconds, no agent waits for it
 
 
 def decision_of(task: Task) -> Decision | None:
-    """Return the decision about the latest attempt, or else about the one before it, or None."""
+    """Return the decision about the latest attempt, or else about the attempt before it, or None."""
     return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision), None)
 
 
@@ -563,13 +563,13 @@ def is_pending(decision: Decision) -> bool:
     if decision.expired:
         return False
     if decision.action in ENDING:
-        # Nothing that can be seen follows these decisions. So they are over when an agent has verifiably read them.
+        # These decisions have no visible effect. So they are over when an agent has verifiably read them.
         return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
     return decision.receipt.stage is not Stage.ACTED
 
 
 def claimed_words(decision: Decision) -> str:
-    """Return in words which agent has claimed a decision but not acted on it. Return "" if none has."""
+    """Return in words which agent has claimed a decision but not acted on it. Return "" if no agent has."""
     by = decision.receipt.taken_by
     return f"claimed by {quote_text(by, 60)}, not acted on yet" if by and is_pending(decision) else ""
 
@@ -582,8 +582,8 @@ def pending_decisions(tree: Tree) -> list[Decision]:
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
-    """Return the cost of a task's own tokens. Return None if a price is missing or the tokens are unknown. `prices` are
-    for a million tokens, by model with or without its provider."""
+    """Return the cost of a task's own tokens. Return None if a price is missing or the tokens are unknown. `prices` has
+    the price of a million tokens by model, with or without the provider."""
     total = None
     for run in (one.run for one in task.attempts):
         if run and run.tokens is not None:
