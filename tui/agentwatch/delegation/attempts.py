@@ -211,7 +211,7 @@ class Attempts:
         if stated > after and not self.attempt(stated).run:
             return self.attempt(stated)
         free = [one for one in self._known.values() if not one.run and one.number > after]
-        # A prompt with a packet takes no attempt whose handoff has a number.
+        # If the prompt has a packet, leave out attempts whose handoff has a number.
         first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one

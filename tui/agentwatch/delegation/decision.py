@@ -176,10 +176,10 @@ class Decision:
     answers: tuple[str, ...] = ()
     rule: str | None = None  # the rule that allows similar requests in the rest of the session
     waits: str = ""  # the reason why the decision is not delivered yet
-    asked_by: str = ""  # the key id of the operator, if the ledger is on another machine
+    asked_by: str = ""  # the id of the operator's key, if the ledger is on another machine
     by_other: bool = False  # made by another operator than the operator of this machine
     over: bool = False  # the fitter that it called has ended, so the operator can decide again
-    restored: bool = False  # the fitter that it called has restored the line
+    restored: bool = False  # the fitter that it called has repaired the production line
     expired: bool = False  # it expired before another attempt began; agents do not get it
 
     @property
@@ -218,7 +218,7 @@ class Decision:
         return replace(done, receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
-        """Tell whether the decision is too old. An agent that reads it then must ask the operator again."""
+        """Tell whether the decision is too old. An agent that reads an expired decision must ask the operator again."""
         return self.expires_at is not None and now >= self.expires_at
 
 

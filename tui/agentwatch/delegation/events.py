@@ -88,7 +88,7 @@ class Run:
     """One execution of a task in its own session. Each change emits the whole run again. The texts are untrusted."""
 
     source: str
-    session_id: str  # the id that the program gave the session, the agent in it, or the refused call
+    session_id: str  # the program's id of the session, of the agent, or of the refused call
     parent_session: str | None  # the session that asked for it; None if a human did
     state: RunState
     place: str

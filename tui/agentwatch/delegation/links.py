@@ -70,7 +70,7 @@ def stated_id(document: Fields) -> str | None:
 
 
 def is_fenced(document: Fields) -> bool:
-    """Tell whether a document is a return in a fence. It is used only if a handoff lies beside the file."""
+    """Tell whether a document is a return in a fence. A fenced return is used only if a handoff lies beside it."""
     return isinstance(document, Return) and document.fenced
 
 

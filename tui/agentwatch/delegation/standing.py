@@ -41,7 +41,7 @@ _REQUEST_WORDS = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims that come from the handoff
+_DEMANDS = frozenset({"criterion", "must_create", "required_evidence"})  # kinds of claims that the handoff demands
 
 FITTER = "fitter"  # the mode that repairs the line, not the work
 
@@ -82,7 +82,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 
 def own_state(task: Task) -> State:
-    """Return the state of a task without the tasks below. A decision outranks the return. An open request blocks it."""
+    """Return the state of a task by itself. A decision outranks the return. An open request outranks both."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -236,7 +236,7 @@ def is_process_gone(task: Task) -> bool:
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    # If its files changed a minute after its session last showed life, somebody still works on it.
+    # If its files changed over a minute after its session last showed life, somebody still works on it.
     return task.updated_at <= run.updated_at + 60.0
 
 
@@ -257,7 +257,7 @@ def only_waits_for_others(doing: Activity | None) -> bool:
 
 
 def shown_state_of(task: Task, now: float, stale_after: float) -> Shown:
-    """Return the state of a task that people see. It also depends on claims, on the process, and on the tasks below."""
+    """Return the state that people see. It depends on the task's state, claims and process, and on the tasks below."""
     state, counts = task.state, task.below.counts if task.below else ()
     if task.inferred and state is not State.UNKNOWN:
         return max((one.shown for one in counts), key=lambda one: one.urgency, default=Shown(state))
@@ -381,7 +381,7 @@ def decided_at(task: Task) -> float | None:
     """Return when a decision gave a task its present state. Return None if no decision did."""
     decision = task.binding
     state = SPECS[decision.action].state if decision else None
-    # An acceptance leaves the state of the return. An open request outranks the acceptance.
+    # An acceptance keeps the state that the return gives. An open request outranks the acceptance.
     return decision.at if decision and (state == task.own_state or not (state or task.request)) else None
 
 
@@ -572,7 +572,7 @@ def update_attention(task: Task, aside: Aside, looked_at: float, now: float) -> 
 
 
 def retries_of(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
-    """Return the retries that the policy leaves a task. `restored` are the times when a fitter restored the line."""
+    """Return the retries that the policy leaves a task. `restored` are the times when a fitter repaired the line."""
     allowed = 1 + _count_begun_retries(task, max(restored)) if restored else max_retries
     recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
     return Retry(allowed, max(allowed - _count_used_retries(task), 0), recommended, hint, bool(restored))
@@ -601,7 +601,7 @@ def calls_fitter(action: Action, mode: str | None) -> bool:
 
 
 def is_restored(task: Task) -> bool:
-    """Tell whether a fitter was called for the latest attempt, and has restored the line."""
+    """Tell whether a fitter was called for the latest attempt, and has repaired the line."""
     return task.decision is not None and task.decision.restored
 
 

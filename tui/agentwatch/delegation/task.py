@@ -47,7 +47,7 @@ class Shown(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a task by its files, runs and decisions, least urgent first."""
+    """The state of a task according to its files, runs and decisions, least urgent first."""
 
     CANCELED = "canceled"
     COMPLETED = "completed"

@@ -239,7 +239,7 @@ class Tree:
         given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
         if task and packet and handoff and packet.restores not in (None, task_id):
-            # A success with a false claim restores nothing, unless the operator decided about it.
+            # A fitter with a false claim has repaired nothing, unless the operator decided about its return.
             restores_nothing = task.binding is None and events.has_false_claim(task.claims)
             state = None if restores_nothing else task.own_state
             fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
