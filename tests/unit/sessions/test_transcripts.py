@@ -107,13 +107,17 @@ def test_only_the_end_of_a_long_file_is_followed(tmp_path):
 
 
 def test_a_text_that_is_repeated_at_once_is_shown_once(tmp_path):
-    records = [{"call": "a", "given": "make"}, {"call": "b", "given": "make"}, {"words": "made"}, {"words": "made"}]
+    records = [
+        {"call": "a", "given": "make"},
+        {"call": "b", "given": "make"},
+        *({"words": one} for one in ("made", "made", "it")),
+    ]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "broken\n")
     transcript = LinesTranscript(path, lambda: entries_in)
     look = transcript.read_end()
-    assert [one.about for one in look.steps] == ["make", "make", "made"]
-    assert [one.text for one in transcript.entries()] == ["", "", "made"]
+    assert [one.about for one in look.steps] == ["make", "make", "made", "it"]
+    assert [one.text for one in transcript.entries()] == ["", "", "made", "it"]
     assert transcript.read_step(look.steps[0]._replace(place=(0, 1))) is None
 
 
