@@ -27,14 +27,14 @@ def workspaces_at(paths: Sequence[str]) -> list[Path]:
 
 def workspace_at(path: str) -> Path:
     """Return the real path of a directory. Raise WorkspaceError if the directory cannot be listed or entered."""
-    from pathlib import Path  # not needed for --help
+    from pathlib import Path  # imported late, because --help does not need it
 
     from agentwatch.shell import distrust_workspace
 
     if "://" in path:
         raise WorkspaceError(f"{path}: this command is about a directory of this machine; run it where that is")
     try:
-        # This fails if the directory cannot be listed or, because of the ".", cannot be entered.
+        # This fails if the directory cannot be listed. The "." makes it fail also if the directory cannot be entered.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
         workspace = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:

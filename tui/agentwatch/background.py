@@ -95,7 +95,7 @@ class Worker(BackgroundThread[Sequence[Any]]):
         self._waiter: Waiter | None = None
 
     def add(self, part: Pollable) -> None:
-        """Poll this object as well, from now on."""
+        """Begin to poll an object."""
         self._parts.append(part)
         part.wake = self._wake
         self._wake()
@@ -150,7 +150,7 @@ class Pace:
         """Subtract `seconds` of work from the credit."""
         now = time.monotonic()
         earned = min(self._credit + (now - self._at) * self._share, self._most)
-        # The credit falls only to a limit below 0, because `seconds` may include work of other threads.
+        # The credit may fall below 0, but only to a limit, because `seconds` may include work of other threads.
         self._credit, self._at = max(earned - seconds, -self._most), now
 
     @property

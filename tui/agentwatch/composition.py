@@ -108,7 +108,7 @@ def build_workspaces(
     addresses: Sequence[Address] = (),
     everywhere: bool = False,
 ) -> Workspaces:
-    """Return the monitor of these workspaces. `everywhere` adds each workspace with a live session in the last day."""
+    """Return the monitor of these workspaces. `everywhere` adds each workspace with a session in the last day."""
     places = [Place(one, name) for one, name in name_workspaces(workspaces).items()]
     finders: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -180,7 +180,7 @@ def scan_workspace(
 
 
 def find_shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
-    """Return each other worktree of the repository that has a task outside the history. Blocks."""
+    """Find the other worktrees of the repository. Return those with a task that is not history. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
@@ -199,7 +199,7 @@ def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
     """Return a task (None if unknown) and the problems in reading. With `inspects`, first check the task's claims."""
-    # A check of claims needs the dates of handoffs and the files that other tasks wrote, so load all tasks.
+    # A check needs the dates of the handoffs, and the names of the files that other tasks wrote. So load all tasks.
     monitor = load(workspace, settings, inspects=False, dates=inspects, about=None if inspects else task_id)
     if inspects:
         check_claims(monitor, [task_id])

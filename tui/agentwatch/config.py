@@ -13,7 +13,7 @@ from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
 _DAY = 86_400
-RUN = "run"  # begins the value of a host that a program reaches; the path and the program's words follow
+RUN = "run"  # the first item of a host that a program reaches; the path and the program's words follow
 _TABLES = ("remote", "retry", "mcp", "hook", "notify")
 """In these tables of the file, each key is a setting. Any other table is the value of one setting."""
 
@@ -72,7 +72,7 @@ def _read_texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
 
 
 def _read_host(value: Any) -> tuple[str, ...]:
-    """Return the addresses of a host. For a host behind a program, return RUN, the path and the program's words."""
+    """Return the addresses of a host. If a program reaches the host, return RUN, the path and the program's words."""
     if isinstance(value, dict):
         if value.keys() - {"run", "path"}:
             raise ValueError
@@ -103,7 +103,7 @@ class Settings(NamedTuple):
     history_after: Annotated[float, _number(0)] = 259_200.0
     """A task is history, and does not need you, if it was silent for this number of seconds when you first watched."""
     low_confidence: Annotated[float, _number(0)] = 0.5
-    """A finished report asks you for a review if its confidence is below this number."""
+    """A completed return asks you for a review if its confidence is below this number."""
     pruned: Annotated[
         frozenset[str] | None,
         Kind("a list of directory names", lambda value: frozenset(_read_list(value, _STRING))),
@@ -168,8 +168,8 @@ class Settings(NamedTuple):
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    """Your names for workspaces on other machines. A name has an address, a list of addresses, or a program (`run`)
-    that runs a command there, with the `path`. `agentwatch build1` shows one, and `agentwatch --hosts` all of them."""
+    """Your names for workspaces on other machines: an address, a list of addresses, or a program (`run`) that runs
+    commands there, and the `path`. `agentwatch build1` shows one workspace, and `agentwatch --hosts` shows them all."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
     """The editor that opens files if neither `$VISUAL` nor `$EDITOR` is set. If you set no editor here, it is `vi`. A
     name is looked up in PATH, but not in workspaces and git work trees."""
@@ -200,7 +200,7 @@ class Settings(NamedTuple):
     notify_title: bool = True
     """Show in the window's title how many tasks need you."""
     notify_terminal: bool | None = None
-    """Whether the terminal shows notifications. If this is not set, it shows them only if nothing else does."""
+    """Whether the terminal shows notifications. If this is not set, it shows them only if no other program does."""
     notify_desktop: bool | None = None
     """Whether `notify-send` shows notifications. If this is not set, it shows them if there is a desktop."""
     notify_command: Annotated[

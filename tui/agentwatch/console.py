@@ -100,7 +100,7 @@ def _show_in_pager(text: str) -> bool:
 
 
 def _terminal_size() -> os.terminal_size:
-    import shutil  # not needed to print JSON
+    import shutil  # imported late, because JSON output does not need it
 
     return shutil.get_terminal_size()
 

@@ -21,7 +21,7 @@ _CHUNK = 64 * 1024
 DOT = ".agentwatch"  # the directory of agentwatch in a workspace
 
 TEMPORARY = ".writing-"
-# The coarsest tick of a file system's clock. Two changes within one tick get the same time.
+# The longest tick that a file system's clock has. Two changes within one tick get the same time.
 _TICK_NANOSECONDS = 2_000_000_000
 
 LOCK_SECONDS = 10.0  # the longest wait for a lock; a running process holds a lock only for milliseconds
@@ -152,7 +152,7 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Create a file atomically. Raise FileExistsError if it exists. After another error, the file may exist."""
+        """Create a file atomically. Raise FileExistsError if it exists. After any other error, it may exist or not."""
         here = self.descriptor
         with self._temporary_file(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
@@ -164,7 +164,7 @@ class Directory:
             self.move(temporary, self, name)
 
     def replace_and_lock(self, name: str, data: bytes) -> int:
-        """Write a file as `replace` does, but locked from the beginning. Return the descriptor with the shared lock."""
+        """Write a file as `replace` does, but locked (shared) from the beginning. Return the locked descriptor."""
         with self._temporary_file(data, 0o600) as (temporary, descriptor):
             self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             self.move(temporary, self, name)
@@ -272,7 +272,7 @@ def is_open_to_others(status: os.stat_result, mode: int = 0o077) -> bool:
 
 
 def spellings(workspace: Path) -> list[str]:
-    """Return the paths by which an agent program may call a workspace: the real path, and the path as given."""
+    """Return the paths that an agent program may use for a workspace: the real path, and the path as given."""
     names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 

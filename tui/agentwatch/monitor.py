@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _CHUNK = 50  # the most events that are applied before a pause; the user's keys are handled only in pauses
 _REST_SECONDS = 0.01  # the longest pause between two chunks
 _PASS_SHARE = 5.0  # while events wait, passes over all tasks take at most a fifth of the time
-# Seconds between two ticks. The second value is used while the passing of time alone changes nothing in the tree.
+# Seconds between two ticks. The second value is used while only new events can change the tree.
 _TICK_SECONDS = (1.0, 5.0)
 
 
@@ -98,7 +98,7 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        # The batches to apply. Each has its remaining events, the health after them, and whether they replace the tree.
+        # The batches to apply: the remaining events, the health after the batch, and whether it replaces the tree.
         self._pending: deque[tuple[Iterator[Event], Health | None, bool]] = deque()
         self._is_stopped = False
         self._next_pass_at = 0.0  # while events wait, no pass over all tasks begins before this (monotonic) time
@@ -170,7 +170,7 @@ class Monitor:
         return self, task_id
 
     def content(self, version: Seen | Message) -> str | None:
-        """Return the text of a file's version or a message. Return None if it is lost, or its host does not answer."""
+        """Return the text of a message or a file's version. Return None if it is lost, or its host does not answer."""
         from agentwatch.decisions.errors import NoAnswerError
 
         with suppress(NoAnswerError):
@@ -271,7 +271,7 @@ class Monitor:
     # For a screen, which stays open
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Watch the workspace until the iterator is closed. After each step, yield the ids of changed tasks, if any."""
+        """Watch the workspace until the iterator is closed. When the tree changes, yield the ids of changed tasks."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -358,7 +358,7 @@ class Monitor:
 
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Replace the tree by `tree`, which was built from `events`. Return the ids of all tasks of both trees."""
-        # Keep the acknowledgements. A replay does not: when it goes back in time, later acknowledgements are undone.
+        # Keep the acknowledgements, but not in a replay: if it goes back in time, later acknowledgements are undone.
         asides = {} if self.health.mode == "replay" else self.tree.asides
         tree.apply(Looked(0, self.tree.looked_at), *(Noted(0, 0.0, one, aside) for one, aside in asides.items()))
         others = {*self.tree.tasks, *tree.tasks}
@@ -395,7 +395,7 @@ class Monitor:
                 await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
-        """Apply the next waiting events, or only the current time if none wait. Return the ids of changed tasks."""
+        """Apply the next waiting events. If no event waits, apply only the time. Return the ids of changed tasks."""
         import asyncio
 
         if not self._pending:
@@ -439,7 +439,7 @@ class Monitor:
 
 
 def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
-    """Return the rules by which a tree judges tasks, from the settings."""
+    """Convert settings to the rules by which a tree judges tasks."""
     return Rules(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -451,7 +451,7 @@ def tree_rules(settings: Settings, history_before: float = -math.inf) -> Rules:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """Tell whether a task that is not history lacks an artifact, or got an invalid return since the start."""
+    """Tell whether a task lacks an artifact, or got an invalid return since the start. Ignore tasks of the history."""
     returned = task.latest.returned
     if returned is None or task.past:
         return False

@@ -140,7 +140,7 @@ def trusted_path(path: str | None = None) -> str:
 
 
 def _is_trusted(directory: str) -> bool:
-    """Tell whether agents and other users cannot change the programs in a directory. `directory` is a real path."""
+    """Tell whether the programs in a directory are safe from agents and other users. `directory` is a real path."""
     for place in (Path(directory), *Path(directory).parents):
         try:
             mode = place.stat().st_mode

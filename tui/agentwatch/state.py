@@ -19,9 +19,9 @@ _SCRATCH = "temporary"
 
 HISTORY = "history.db"  # the file of the history in the state directory of a workspace
 _SHOWN = "watched.lock"
-_FIRST = "first-watched"  # a file with one ISO 8601 time; it is no part of the history, which may get damaged
+_FIRST = "first-watched"  # a file with one ISO 8601 time, apart from the history, because the history may get damaged
 _TRIES = 5
-# `is_shown` pauses between tries: another call holds the lock for microseconds, but a screen keeps the lock.
+# `is_shown` tries again after this pause, because another `is_shown` may hold the lock for microseconds.
 _PAUSE_SECONDS = 0.01
 
 _screens: set[int] = set()  # descriptors of the locks of this process's screens
@@ -58,7 +58,7 @@ def may_exist(path: Path | str) -> bool:
 
 
 def leads_through(path: Path, directory: Path) -> bool:
-    """Follow a path link by link. Tell whether it leads through `directory`, whose writers could redirect it."""
+    """Follow a path link by link. Tell whether it leads through `directory`, so that agents there could redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
     while rest and not here.is_relative_to(root):
@@ -79,7 +79,7 @@ def leads_through(path: Path, directory: Path) -> bool:
 
 
 def workspace_id(workspace: Path) -> str:
-    """Return the id of a workspace: its name and a digest of its real path, as in `shop-3f9ac04e11d25b60`."""
+    """Return the id of a workspace: its name and a digest of its real path, for example `shop-3f9ac04e11d25b60`."""
     real = os.path.realpath(workspace)
     name = re.sub("[^a-z0-9_]+", "-", os.path.basename(real).lower())[:_NAME_LENGTH].strip("-")  # noqa: PTH119  a path may be invalid text
     return f"{name or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
@@ -91,7 +91,7 @@ def is_workspace_id(text: str) -> bool:
 
 
 def state_directory(workspace: Path) -> Path:
-    """Return the directory of the state of a workspace: `$XDG_STATE_HOME/agentwatch/<workspace id>`."""
+    """Return the state directory of a workspace: `$XDG_STATE_HOME/agentwatch/<workspace id>`."""
     return state_directories() / workspace_id(workspace)
 
 

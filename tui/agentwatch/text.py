@@ -56,7 +56,7 @@ _BLANK_IN_CALL = re.compile(
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
 )  # in the text of a program's call: matches blanks to replace, and text that imitates a replacement
 
-_MOST_EMPTY = 3  # so many empty lines in a row are shown as they are; more are replaced by their number
+_MOST_EMPTY = 3  # up to this number of empty lines in a row are shown; more are replaced by their number
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Nearly every string is printable ASCII, which is always safe.
@@ -101,7 +101,7 @@ def _make_safe(text: str) -> str:
     text = _STRAY_JAMO.sub(_make_visible, re.sub(_JOINER, r"\1", text))
     shown: list[str] = []
     base, marks = "", 0
-    for character in [*text, ""]:  # the "" completes the marks of the last character
+    for character in [*text, ""]:  # the "" adds the omission mark of the last character
         if character and not _show_character(character) and _is_visible_on(character, base):
             marks += 1
             if marks <= _MAX_MARKS:
@@ -140,7 +140,7 @@ def clean_name(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def clean_call(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return a program's call as safe text for the operator to judge. Long runs of blanks are replaced by numbers."""
+    """Return a program's call as safe text for the operator to judge. Replace many blanks in a row by their number."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_show_blanks, text[: max(limit - 1, 0)] if cut else text)
     return _make_safe(text) + ("…" if cut else "")

@@ -30,8 +30,8 @@ _EVERYWHERE_SECONDS = 10.0  # seconds between two searches through all session s
 _MOST = 40  # the most workspaces that `--all` watches at once: each workspace needs threads and file watches
 _DAY = 86_400.0  # `--all` shows sessions that were alive within so many seconds
 
-_TURN_SECONDS = 0.5  # the next workspace waits at most this long for the first reading of a workspace
-_TITLE = 30  # the most characters for the names in the title; longer names are replaced by their number
+_TURN_SECONDS = 0.5  # the longest wait for the first reading of a workspace, before the next workspace is watched
+_TITLE = 30  # the most characters of all names in the title; above that, the title says how many there are
 
 
 class Place(NamedTuple):
@@ -70,7 +70,7 @@ def name_workspaces(workspaces: Collection[Path]) -> dict[Path, str]:
 
 
 def find_worktrees(workspace: Path) -> Places:
-    """Return the other worktrees of the repository of a workspace."""
+    """Return the other worktrees of a workspace's repository."""
     others = find_ready_worktrees(workspace)
     names = name_workspaces([workspace, *others])
     return Places([Place(one, names[one], vanishes=True, starts_hidden=True) for one in others])
@@ -101,7 +101,7 @@ class WorkspaceFinder:
 
 
 def _is_shown_within(whole: str, part: str) -> bool:
-    """Tell whether the workspace `whole` shows the directory `part`. The home and its parents show no directory."""
+    """Tell whether the workspace `whole` shows the directory `part`. The home and its parents show nothing."""
     from agentwatch.sources.sessions.store import contains
 
     home = str(user_home())
@@ -121,7 +121,7 @@ class _Member:
     watching: asyncio.Task[None] | None = None
 
     def prefix_name(self, sentence: str) -> str:
-        """Return a sentence with the name of the workspace before it."""
+        """Put the workspace's name before a sentence."""
         return sentence if self.place.name is None else f"{self.place.name}: {sentence}"
 
     @property
@@ -320,7 +320,7 @@ class Workspaces(Monitor):
         members = list(self._members.values())
         self.decision_watcher = next(filter(None, (one.monitor.decision_watcher for one in members)), None)
         known = [(member.place, _health_of(member)) for member in members]
-        # Ignore the health of a vanishing or remote workspace until its first reading has ended.
+        # If a workspace may vanish or is on a host, ignore its health until its first reading has ended.
         seen = [health for place, health in known if not (place.vanishes or place.host) or health.mode != "starting"]
         if known:
             self.health = combine_health(seen or [health for _, health in known])

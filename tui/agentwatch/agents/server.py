@@ -104,7 +104,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
 
 
 async def _wait_for_decision(workspace: Path, settings: Settings, load: Load, task_id: str, seconds: float) -> Waited:
-    """Wait for the decision about a task's latest attempt. Return a pending answer after so many seconds."""
+    """Wait for the decision about a task's latest attempt. If nobody decides in time, return a pending answer."""
     reader, end = Reader(workspace, "mcp", read_only=settings.read_only), time.monotonic() + seconds
 
     def load_task(**more: Any) -> tuple[Task | None, Question]:

@@ -33,7 +33,7 @@ from agentwatch.view.words import plural
 
 NAME = "agentwatch"
 CLAUDE_SETTINGS = ".claude/settings.json"
-# A hook waits for a time, and is killed so many seconds later. A killed hook would let the child go.
+# Claude Code kills a hook so many seconds after its wait should have ended. A killed hook would let the child go.
 HOOK_SLACK = 30
 
 HELD_SECONDS = 24 * 3600  # the longest time that a hook holds a request while the program shows its own prompt
@@ -143,7 +143,7 @@ def set_up(
     remove: bool,
     confirm: Callable[[str], bool] | None = None,
 ) -> int:
-    """Set up the agent programs of a workspace, or only `agent`. Return BY_HAND if the user has to do the rest, else 0.
+    """Set up `agent`, or all agent programs of a workspace. Return BY_HAND if the user must do the rest, or else 0.
 
     With `confirm`, list the files, and write them after a yes. Without `confirm`, show each changed line.
     """
@@ -184,7 +184,7 @@ def _summary_of(edit: Edit) -> list[Part | str]:
 
 
 def _find_programs(workspace: Path, known: Mapping[str, Program], settings: Settings) -> list[Program]:
-    """Return the programs that have files or sessions in the workspace, or else the generic program. Print them."""
+    """Find the programs that have files or sessions in the workspace. If there are none, return the generic program."""
     read = set[str]()
     if settings.sessions:
         with closing(open_sessions(workspace)) as source:
@@ -299,7 +299,7 @@ def _plan_edit(workspace: Path, path: str, lines: str, change: Change, *, put: b
 
 @contextmanager
 def _open_directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[tuple[Directory, str]]:
-    """Open the directory of a file without following links. Yield the directory and the file's name. Raise OSError."""
+    """Open the directory of a file. Yield it and the file's name. Raise OSError if one of the directories is a link."""
     *parents, name = path.split("/")
     directory = Directory.open(workspace)
     for parent in parents:
@@ -349,7 +349,7 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
 
 
 def _merge(node: Any, ours: Any, *, put: bool) -> Any:
-    """Put `ours` into a JSON value, in place of agentwatch's older entries. If not `put`, only remove these entries."""
+    """Put `ours` into a JSON value, in place of agentwatch's older entries. If not `put`, just remove the old ones."""
     if isinstance(ours, list):
         entries = _require_kind(list, node)
         others = [entry for entry in entries if not _is_ours(entry)]

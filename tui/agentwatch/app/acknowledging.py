@@ -1,4 +1,4 @@
-"""The commands to acknowledge tasks, to snooze tasks and to undo this. They record no decision and reach no agent."""
+"""The commands "acknowledge", "snooze" and "undo" for tasks. They record no decision and reach no agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -105,8 +105,8 @@ async def _ask_choice(app: AgentwatchApp, screen: ChoiceScreen, on_choice: Calla
 
 
 async def _offer_acknowledging(app: AgentwatchApp, task: Task | None) -> None:
-    """Let the operator choose which tasks to acknowledge: those that the filter finds, the selected task with all
-    tasks below it, or all tasks of the selected group."""
+    """Open a dialog to acknowledge tasks. It offers all tasks that match the filter, and the selected task with all
+    tasks below it. If a group is selected, it offers all tasks of this group."""
     now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
     if app.screen is main and main.active_query:

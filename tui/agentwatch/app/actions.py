@@ -49,9 +49,9 @@ class ActionSpec(NamedTuple):
 
     `keys` are Textual's key names. `action` is Textual's action string. It may contain `{}` for the number of the
     pressed key, from 0 on. `footer` has the places whose footer shows `words`. If `words` has a semicolon, the tree's
-    footer shows the part after it. The `flag` "acts" is for an action that needs the workspace or its agents, so that
-    a replay does not have the action. With the flag "first", the keys take precedence over the keys of the focused
-    widget. In a dialog or a replay, all keys do so, except with the flag "late".
+    footer shows the part after it. The `flag` "acts" marks an action that needs the workspace or its agents. A replay
+    leaves out these actions. With the flag "first", the keys take precedence over the keys of the focused widget. In a
+    dialog or a replay, all keys take precedence, except keys with the flag "late".
     """
 
     id: str
@@ -359,7 +359,7 @@ def commands_of(app: object) -> Mapping[str, ActionSpec]:
 
 # The operator's own keys
 
-# The settings cannot remove these keys: the key that records a decision, and the keys that leave.
+# The settings cannot remove these keys: the key that records a decision, and the keys that leave a dialog or the app.
 RESERVED_KEYS = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 _KEY = re.compile(
     r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
@@ -397,7 +397,7 @@ def apply_user_keys(wanted_keys: Iterable[tuple[str, Sequence[str]]]) -> tuple[d
 
 
 def _find_key_clash(commands: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
-    """Return the ids of two actions with the same key in one place, and this key. Return None if no keys clash."""
+    """Return the ids of two actions that share a key in one place, and this key. Return None if no keys clash."""
     for one, other in permutations(commands.values(), 2):
         own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
@@ -412,6 +412,6 @@ def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
 
 
 def parse_key(word: str) -> str | None:
-    """Return Textual's name of a key, or None if there is no such key. Also accepts the labels of `key_label`."""
+    """Return Textual's name of a key, or None if `word` names no key. `word` may also be a label from `key_label`."""
     key = next((key for key, label in _KEY_LABELS.items() if label == word), word)
     return key if _KEY.fullmatch(key) and key.isprintable() else None

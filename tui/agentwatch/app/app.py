@@ -51,7 +51,7 @@ _KEY_WAIT = 0.5  # the most seconds for which a key waits until a text field has
 _PAUSE_FACTOR = 4.0
 _SHORTEST_PAUSE = 1 / 30
 _LONGEST_PAUSE = 1 / 4
-_QUIET_SECONDS = 0.3  # the first scan is over after so long without updates, or in any case after ten times as long
+_QUIET_SECONDS = 0.3  # the first scan is over after this time without updates, at the latest after ten times as long
 
 
 class Opening(NamedTuple):
@@ -98,7 +98,7 @@ class OpeningScreen(Screen[None]):
         yield Container()
         # There are no notices yet.
         footer = Footer(Place.EMPTY, is_hidden=lambda command_id: command_id == "notices")
-        # Keys wait for the main screen, so clicks must do nothing yet.
+        # Until the main screen is open, keys wait for it, and clicks must do nothing.
         footer.disabled = True
         yield footer
 
@@ -169,7 +169,7 @@ class AgentwatchApp(App[None]):
         self.notifier: Notifier | None = None  # None until there is a monitor
         self.is_settled = False  # whether the first scan of files and sessions is over
         self._loop: asyncio.AbstractEventLoop | None = None
-        # An event that is set while changes are not shown yet, and the ids of the changed tasks.
+        # An event that is set while changes wait to be shown, and the ids of the changed tasks.
         self._has_changes, self._changed_ids = asyncio.Event(), set[str]()
         self._opening: Opening | None = None  # None once the main screen is open
         self._typed_ahead: list[events.Key | events.Paste] = []  # keys and pastes that wait for the main screen
@@ -225,7 +225,7 @@ class AgentwatchApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
         if self.native_ansi_color:
-            # Textual chose `Monochrome` before the theme was set. `Monochrome` would show such a theme black on black.
+            # Textual chose `Monochrome` before the theme was set. It would show the sixteen colours as black on black.
             filters = [NoColor() if isinstance(one, Monochrome) else one for one in filters]
         return [*filters, self._guard]
 
@@ -291,7 +291,7 @@ class AgentwatchApp(App[None]):
         return not self._has_changes.is_set()
 
     async def _show_changes(self) -> None:
-        """Keep telling the screens of changes, with pauses. Also find out when the first scan is over."""
+        """Send changes to the screens in an endless loop, with pauses. Also notice the end of the first scan."""
         scan_ends_by, drawing_seconds = math.inf, 0.0
 
         def measure_drawing(started_at: float) -> None:
@@ -352,7 +352,7 @@ class AgentwatchApp(App[None]):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        # Skip forwarded events. They were handled here before, when the key was pressed.
+        # Skip forwarded events, because this method has already handled them when the key was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
             self._is_text_key = isinstance(event, events.Key) and event.is_printable
             if self.notifier:
@@ -363,8 +363,8 @@ class AgentwatchApp(App[None]):
         await super().on_event(event)
 
     def _keep_typed(self, typed: events.Key | events.Paste) -> None:
-        """Keep a key or paste for the main screen, but leave at once for a quit key. After other keys, only ctrl+c
-        leaves, because those keys may open a text field, and a letter may be meant for the field."""
+        """Keep a key or paste for the main screen. A quit key is not kept: it ends the app at once. But after another
+        key, only ctrl+c ends the app. The other key may open a text field, and `q` may be meant for this field."""
         quit_keys = self.commands["quit"].keys
         if isinstance(typed, events.Key) and typed.key in (quit_keys if not self._typed_ahead else quit_keys[-1:]):
             self.exit()
@@ -478,7 +478,7 @@ class AgentwatchApp(App[None]):
         await self._open_dialogs([task_id] if task_id is not None else [], Action(action), "No task is selected.")
 
     async def action_review(self) -> None:
-        """Open dialogs, one after another, about the marked tasks, or else about all tasks that need the operator."""
+        """Open dialogs about the marked tasks, one by one. If none is marked, take all that need the operator."""
         task_ids = list(self.main.marked) or self.monitor.tree.queue
         await self._open_dialogs(task_ids, None, "Nobody needs you now, and no task is marked.")
 
@@ -491,7 +491,7 @@ class AgentwatchApp(App[None]):
             await Review(self, task_ids, action).open_next(action)
 
     async def action_aside(self, how: str) -> None:
-        """Acknowledge or snooze tasks, or undo this: `how` is "acknowledge", "snooze" or "undo"."""
+        """Run the command `how`: "acknowledge", "snooze" or "undo"."""
         from agentwatch.app.acknowledging import acknowledge_snooze_or_undo  # not needed for the first frame
 
         if not self.monitor.all_acknowledgements:
@@ -515,7 +515,7 @@ class AgentwatchApp(App[None]):
         elif how == "edit":
             self.warn(open_in_editor(self, self.settings.editor, file))
         else:
-            # The operator may paste this into a shell, so it must not hold line breaks or escapes.
+            # The operator may paste the path into a shell, so it must not contain line breaks or escapes.
             # A path on another machine gets the form that `scp` takes.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)

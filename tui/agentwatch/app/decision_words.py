@@ -20,8 +20,8 @@ def can_answer(task: Task) -> bool:
 
 
 def task_to_answer(tree: Tree, task_id: str | None, now: float) -> str | None:
-    """Return the id of the task that the answer key opens: the selected task if it can be answered, or else the first
-    task with a request that can be answered. Return None if there is no such task."""
+    """Return the id of the task that the answer key opens. If the selected task cannot be answered, the key opens the
+    first task with a request that can be answered. Return None if no task can be answered."""
     task = tree.tasks.get(task_id or "")
     if task and why_not(task, Action.RESPOND, now) is None:
         return task_id
@@ -57,7 +57,7 @@ def short_progress(decision: Decision, now: float) -> str:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """Return a line with a decision and the age of each receipt. An age is left out if it repeats the age before."""
+    """Return a line with a decision and the age of each receipt. An age that equals the age before it is left out."""
     spec = SPECS[decision.action]
     mode = f" to {clean_row(decision.mode, 40)}" if decision.mode else ""
     words, age = [Content.styled(f"{clean_row(decision.words, 100)}{mode}", "bold")], ""

@@ -54,8 +54,8 @@ async def find_task_file(
 
 
 def choose_command(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
-    """Return the first command in `named`, split into words, or else the first `usual` program that is installed.
-    Return [] if there is no command, or if its quotation marks do not match. `path` is searched instead of PATH."""
+    """Return the first command in `named`, split into words. If there is none, return the first installed program of
+    `usual`. Return [] without any command, or if its quotation marks do not match. `path` replaces PATH."""
     found = (name for name in usual if find_program(name, path) is not None)
     with suppress(ValueError):
         return shlex.split(next(filter(None, named), "")) or list(found)[:1]

@@ -18,9 +18,9 @@ from agentwatch.text import clean
 from agentwatch.view.words import ask_line, name_of, plural, question_at
 
 MIN_OPEN = 2.0  # seconds for which a question must be open before the operator is notified
-# The fewest seconds between two notifications, and after a key press if the terminal does not report its focus.
+# The fewest seconds between two notifications. If the focus is not known, also from a key press to a notification.
 PAUSE = 10.0
-START = 60.0  # for so many seconds after the start, questions from before the start are not notified
+START = 60.0  # seconds after the start in which questions from before the start cause no notification
 _PATIENCE = 8.0  # the most seconds of a notification command: less than `PAUSE`, so that two commands never overlap
 
 _MAX_NAMED = 3
@@ -55,7 +55,7 @@ def _name_with_host(task: Task) -> str:
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
     """Return the control sequence that makes this terminal show a notification, or "" in tmux. `head` and `text` must
-    come from `plain_line`. Only one sequence is sent, because several terminals understand both."""
+    come from `plain_line`. Several terminals understand both OSC 9 and OSC 777, so only one of the two is sent."""
     if "TMUX" in environment:
         # By default, tmux passes neither sequence on to the terminal.
         return ""
@@ -65,8 +65,8 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
 
 
 def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Callable[[str, str], list[str]] | None:
-    """Return a function that takes heading and text, and returns the command to show both on the desktop. Return None
-    if the settings forbid desktop notifications, or if the settings leave this open and no desktop was found."""
+    """Return a function that makes the command of a desktop notification from a heading and a text. Return None if
+    the settings forbid desktop notifications. Without a setting, also return None if no desktop was found."""
     if settings.notify_desktop is False:
         return None
     if settings.notify_command:

@@ -126,7 +126,7 @@ class ReplayApp(_PlayedApp):
     # Commands
 
     def has_command(self, command: ActionSpec) -> bool:
-        """Return whether a replay has a command: it needs no workspace, and has a key that the replay does not use."""
+        """Return whether a replay has a command. It must need no workspace, and the replay must leave it a key."""
         return not command.needs_workspace and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

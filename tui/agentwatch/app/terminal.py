@@ -196,7 +196,7 @@ def run_app(app: AgentwatchApp) -> int:
     # blocks the keys for a tenth of a second.
     app.when_settled = _freeze_objects
     app.adapt_to_terminal()
-    # A thread that reads files loses the interpreter lock at each system call, and waits for it this long at most.
+    # A thread that reads files loses the interpreter lock at each system call. It waits at most this long for the lock.
     # With Python's default of 5 ms, a first scan takes twice as long.
     sys.setswitchinterval(0.001)
     with _restoring_title() if app.settings.notify_title else nullcontext(), process_guard(app.request_exit):
@@ -240,7 +240,7 @@ def _restoring_title() -> Iterator[None]:
 
 
 def _write_sequence(sequence: str) -> None:
-    """Write a control sequence to standard error, where Textual draws. Ignore errors, for the terminal may be gone."""
+    """Write a control sequence to standard error, where Textual draws. Ignore errors: the terminal may be gone."""
     if sys.__stderr__ is not None:
         with suppress(OSError):
             sys.__stderr__.write(sequence)

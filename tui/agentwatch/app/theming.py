@@ -1,7 +1,7 @@
 """Loads themes from TOML files, checks the operator's own themes, and makes the styles of one theme.
 
-The operator's own themes are in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml`. A theme there replaces the shipped theme
-of the same name.
+The operator's own themes are in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml`. Such a theme replaces the shipped
+theme of the same name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIXTEEN_COLOURS = "agentwatch-ansi"
 # The colours of a theme. Text is drawn in `foreground` and `muted` on `background`, `panel` and `cursor`.
 _COLORS = "background panel foreground muted line cursor accent primary secondary success warning error"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-# The theme variables (Textual's and our own) that get each colour of a theme file.
+# For each colour of a theme file: the theme variables (Textual's and our own) that get this colour.
 _VARIABLES = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",

@@ -15,7 +15,7 @@ from agentwatch.state import is_shown, state_directory
 from agentwatch.text import print_error, print_text
 
 _PROGRAMS = ("claude-code", "opencode", "kilo", "codex", "generic")
-_FAILED = 1  # not 2: exit code 2 would block the agent, and give our message as the reason
+_FAILED = 1  # not 2, because exit code 2 would block the agent, with our message as the reason
 _MOST_BYTES = 16 * 1024 * 1024
 _NOTHING_DONE = "nothing was held and nothing approved"
 

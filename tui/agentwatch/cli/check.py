@@ -93,7 +93,7 @@ def check(options: Namespace) -> int:
 
 
 def _find_files(paths: Sequence[str]) -> Iterable[_File]:
-    """Return the files to check, without repeats. Add each directory that cannot be listed. May raise UsageError."""
+    """Return the files to check and the directories that cannot be listed, without repeats. May raise UsageError."""
     files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
@@ -119,7 +119,7 @@ def _check_file(file: _File) -> CheckedFile | None:
             raise FileRefusedError(NOT_READABLE, reason=file.list_error)  # noqa: TRY301  handled below like a refused file
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
-        # An unreadable file may be a handoff or a return, so report it whatever its name.
+        # An unreadable file may be a handoff or a return, so report it under any name.
         is_reported = file.is_named or is_named_like_document(file.relative) or refused.rule == NOT_READABLE
         findings = [FindingDoc.fill(refused.finding, path=file.path)]
         return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_reported else None
@@ -150,7 +150,7 @@ _HANDOFF = re.compile(r"(?:[/.]handoff|/handoffs/[^/]+)\.(?:json|md)$", re.IGNOR
 
 
 def _is_beside_handoff(place: str) -> bool:
-    """Tell whether a nearby handoff has the same name but for its ending, or is the only other document nearby."""
+    """Tell whether a nearby handoff has the same name (without the ending), or is the only other document nearby."""
     directory = Path(place).parent
     neighbours = map(str, (*directory.glob("*"), *directory.parent.glob("handoffs/*")))
     beside = [one for one in neighbours if is_candidate(one)]
@@ -162,8 +162,8 @@ def _is_beside_handoff(place: str) -> bool:
 def _missing_artifacts(file: _File, document: Return) -> Iterator[str]:
     """Yield the missing artifacts of a completed return, by rule 6 of the contract subagent-return.
 
-    An artifact's path is relative to the git work tree. Without git, it is relative to the current directory, or else
-    to the directory on the command line. Look beside the return, too, because finished work may be moved to an archive.
+    An artifact's path is relative to the git work tree. Without git, it is relative to the current directory or, if the
+    return is not below that, to the directory on the command line. Look beside the return, too: work may be archived.
     """
     place, here = Path(file.place), Path.cwd().resolve()
     projects = [one for one in place.parents if os.path.lexists(one / ".git")]

@@ -89,7 +89,7 @@ def decide(options: Namespace) -> int:
                 return ExitCode.NOT
 
         def find_return_digest() -> str | None:
-            """Return the sha256 of the task's return as it is now."""
+            """Return the sha256 of the task's current return."""
             before = task.latest.returned
             return (scan() if before and before.stored else monitor).digest_reader(task.task_id)()
 
@@ -116,7 +116,7 @@ def _chosen_action(options: Namespace) -> Action:
 
 
 def _find_checked_task(monitor: Monitor, task_id: str) -> Task:
-    """Check the claims of a task and of the tasks that repair it, as the policy needs the verdicts. Return the task."""
+    """Find a task. Check its claims and the claims of tasks that repair it, because the policy needs the verdicts."""
     task = require_task(monitor, task_id)
     if not monitor.host:
         tasks = monitor.tree.tasks.values()
@@ -170,7 +170,7 @@ def _add_document(task: Task, subject: Subject, params: Params, options: Namespa
 
 
 def _preview_signed_texts(note: str, params: Params, task: Task) -> Iterator[str]:
-    """Yield the lines that show all texts that will be signed, and the words of the child agent."""
+    """Yield the lines of a preview: all texts that will be signed, and the child agent's words."""
     texts = [
         ("The note", note),
         *((f"To {quote_text(one.question or 'it', 300)}", one.answer) for one in params.answers),
@@ -204,7 +204,7 @@ def _preview_signed_texts(note: str, params: Params, task: Task) -> Iterator[str
     " answer any more, 6 another answer was recorded before, 2 wrong usage, or the key or the disk refused",
 )
 def answer(options: Namespace) -> int:
-    """Answer a permission or a question for which a program waits, after you have confirmed the answer."""
+    """Answer a permission or a question for which a program waits. You confirm the answer before it is recorded."""
     if options.rule and not options.allow:
         raise UsageError("--rule belongs to --allow: it allows other calls, too")
     with open_to_decide(options) as scan:
@@ -248,7 +248,7 @@ def _answer_params(request: Request, options: Namespace) -> Params:
 
 
 def option_lines(query: Query, longest: int) -> Iterator[str]:
-    """Yield a safe line for each option of a question. It has at most `longest` characters of label and description."""
+    """Yield a safe line of at most `longest` characters for each option of a question."""
     for option in query.options:
         yield clean(f"{clean_name(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
@@ -270,7 +270,7 @@ def _preview_answer(request: Request, action: Action, params: Params, note: str)
 
 
 def answer_options(request: Request) -> list[list[str]]:
-    """Return the command-line options for each possible answer. The operator replaces words in capitals."""
+    """Return the command-line options for each possible answer. Words in capitals stand for the operator's words."""
     deny = ["--deny", PLACEHOLDER] if request.words else ["--deny"]
     options = ["--option", PLACEHOLDER] * max(len(request.queries), 1)
     known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
@@ -283,7 +283,7 @@ def answer_options(request: Request) -> list[list[str]]:
 @contextmanager
 def open_to_decide(options: Namespace) -> Iterator[Callable[[], Monitor]]:
     """Yield a function that reads the workspace. The monitor that the function returns can sign decisions. Raise
-    UsageError without a terminal and without `--yes`. May raise the errors of `open_subject`."""
+    UsageError if there is no terminal to ask on and `--yes` was not given. May raise the errors of `open_subject`."""
     if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError("there is no terminal to ask on; say --yes")
     settings, secret = load(), passphrase_prompt()
@@ -306,7 +306,7 @@ def quote_block(title: str, text: str) -> Iterator[str]:
 
 
 def refuse_placeholder(*words: str | None) -> None:
-    """Raise UsageError if one of the operator's words is still the placeholder of a printed command line."""
+    """Raise UsageError if a word is still a placeholder, such as TEXT, of a printed command line."""
     for word in {*words} & {PLACEHOLDER, "MODE"}:
         raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
 

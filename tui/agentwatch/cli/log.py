@@ -41,7 +41,7 @@ from agentwatch.view.words import LOOKS, doing_words, iso, plural, stage_words
 
 _NOTHING_FOUND = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
 _LONGEST_REASON = 200  # the most characters of a reason in a line
-_POLL_SECONDS = 0.5  # seconds after which `log --follow` looks again for decisions, and for a reader of its output
+_POLL_SECONDS = 0.5  # seconds after which `log --follow` looks again for decisions, and checks that somebody reads it
 
 
 class LoggedStateDoc(Document):
@@ -89,7 +89,7 @@ def log(options: Namespace) -> int:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
             return _print_remote(fleet.open_source(place.workspace), _Printer(settings, options))
-        # Add other worktrees only to plain text, because lines of JSON do not name their workspace.
+        # Print also other worktrees, but only as plain text: lines of JSON do not name their workspace.
         is_alone = options.follow or options.export or options.json or options.session is not None
         others, complaints = ([], ()) if is_alone else other_worktrees([subject])
         codes = [0]
@@ -181,11 +181,11 @@ class _Printer:
         self._changes = StateChanges(self.tree, with_activity=options.activity)
         self._events: list[Event] = []  # all events given to `print_all`
         self.first_look_at = -math.inf
-        self._old_files: dict[str, float] = {}  # when each file older than the first look was written
+        self._old_files: dict[str, float] = {}  # files older than the first look, and when they were written
         self._old_tasks: set[str] = set()
 
     def sum_up_first_look(self, at: float) -> None:
-        """Sum up all files older than `at` (the time of the first look) in one line. JSON output has each change."""
+        """Sum up all files older than `at` (the time of the first look) in one line. JSON lists each change."""
         if not self._as_json:
             self.first_look_at = at
 
@@ -195,7 +195,7 @@ class _Printer:
         self.print_story([*events, *self.check_claims(self._events, inspector)])
 
     def print_story(self, events: Iterable[Event]) -> None:
-        """Print the changes that these events cause, in the order of time. At the end, sum up the old files, if any."""
+        """Print the changes that these events cause, in the order of time. Then sum up old files, if there are any."""
         self.print_events(order_events(events, time.time()))
         self._changes.touched.clear()
         if self._old_tasks:
@@ -287,7 +287,7 @@ def _follow_changes(
 
 
 def _has_reader() -> bool:
-    """Tell whether somebody still reads standard output. This detects a closed pipe without a write."""
+    """Tell whether somebody still reads standard output. Write nothing to find it out."""
     if sys.stdout is None:
         return False
     poll = select.poll()

@@ -151,9 +151,9 @@ def _print_pending(monitor: Monitor, options: Namespace, add_document: Callable[
 
 
 def decide_commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
-    """Return a command line for each decision that the policy allows, the suggested decision first.
+    """Return a command line for each decision that the policy allows. The suggested decision comes first.
 
-    The operator replaces words in capitals. Return {} if the task's id cannot be part of a command.
+    Words in capitals stand for the operator's words. Return {} if the task's id cannot be part of a command.
     """
     try:
         subject = desk.subject(task)

@@ -106,7 +106,7 @@ def relay(options: Namespace) -> int:
     active_relay = Relay(parts, end, key, host=options.name, missing=words, deciders=deciders, find=find_new_parts)
 
     async def relay_until_end() -> str:
-        """Relay until something ends the relay, and return the reason."""
+        """Run the relay until it ends. Return the reason for the end."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, active_relay.end)
         return await active_relay.run()

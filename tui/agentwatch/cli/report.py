@@ -53,7 +53,7 @@ _COLORS = {f"{one.glyph} {one.word}": one.color for looks in (LOOKS, VERDICTS, S
 
 
 def json_report(account: Account) -> str:
-    """Return the account as indented JSON. All characters outside ASCII are escaped, because some control a terminal.
+    """Return the account as indented JSON. All characters outside ASCII are escaped, as some could control a terminal.
 
     Times are ISO 8601 in UTC, or null if unknown. Texts are not sanitised.
     """
@@ -189,7 +189,7 @@ def _color_parts(line: str) -> Iterator[Part | str]:
 
 
 def _all_changes(tree: Tree, past: Iterable[Event], now: float) -> Sequence[StateChange]:
-    """Return all state changes since the history began, by the rules of the tree."""
+    """Return all state changes since the history began. Judge tasks by the rules of `tree`."""
     # From the history, take only the events about files. The tree has the latest form of all other events.
     files = [one for one in past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]

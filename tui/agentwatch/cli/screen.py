@@ -56,7 +56,7 @@ def watch(options: Namespace) -> int:
             raise UsageError(f"no host of your settings is called {quote_text(options.hosts)}; there are {known}")
         # The user wrote `--hosts PATH`: watch all hosts, and the workspace PATH.
         names, options.paths = [name for name, _ in settings.hosts], [options.hosts, *options.paths]
-    # With `--hosts` alone, show only hosts. With the setting `remote.always`, show hosts beside this directory.
+    # With `--hosts` and no path, show only hosts. With the setting `remote.always`, show also this directory.
     is_for_hosts = options.all or (options.hosts and not options.paths)
     words = [] if is_for_hosts else options.paths or ["."]
     if options.hosts or (settings.remote_always and not options.paths):
@@ -81,7 +81,7 @@ def watch(options: Namespace) -> int:
 
 @command(_SPEED)
 def demo(options: Namespace) -> int:
-    """Play a believable session of about two minutes into a temporary workspace and watch it."""
+    """Watch a demo session of about two minutes. It is played in a temporary workspace."""
     _require_terminal()
     import time
 

@@ -44,7 +44,7 @@ class Subject(NamedTuple):
         *,
         inspects: bool = True,
     ) -> Monitor:
-        """Return a monitor that has read the workspace. Blocks. A host ignores `open_desk` and `inspects`."""
+        """Return a monitor that has read the workspace. Blocks. For a host, ignore `open_desk` and `inspects`."""
         workspace, fleet = self.place.workspace, self.fleet
         if not fleet:
             desk, about = open_desk(workspace), (workspace, self.settings, self.session)
@@ -105,7 +105,7 @@ def open_subject(word: str, settings: Settings, session: str | None = None) -> I
 
 
 def other_worktrees(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
-    """If the only subject is on this machine, return its repository's other worktrees, and complaints. Blocks."""
+    """If the only subject is a local workspace, return its repository's other worktrees, and complaints. Blocks."""
     if len(subjects) != 1 or subjects[0].fleet:
         return [], ()
     (one,) = subjects
@@ -160,13 +160,13 @@ def reach_code(monitor: Monitor) -> int:
 
 
 def report_problems(problems: Sequence[Problem]) -> int:
-    """Report problems of reading on standard error. Return 1 if there are problems, else 0."""
+    """Print the problems in reading to standard error. Return 1 if there are problems, else 0."""
     print_problems(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
 
 
 def require_task(monitor: Monitor, task_id: str) -> Task:
-    """Report the problems of reading, and return a task of a monitor. Raise UsageError if the task is unknown."""
+    """Print the problems in reading, and return a task of a monitor. Raise UsageError if the task is unknown."""
     print_problems(monitor.health.problems)
     if task_id not in monitor.tree.tasks:
         unseen = f"no task {quote_text(task_id)} is seen in {clean(str(monitor.workspace))}"

@@ -32,7 +32,7 @@ _MOST_LEVELS = 40  # rows below this level are not indented further
     " read, 2 wrong usage, 3 a host could not be reached",
 )
 def tree(options: Namespace) -> int:
-    """Print the delegation tree of a workspace once, or of several workspaces, each below its path."""
+    """Print the delegation tree of a workspace once. Each of several workspaces is printed below its path."""
     counts: list[int] = []
     code = print_workspaces(options, partial(_print_tree, counts))
     if any(counts) or not options.where:
@@ -70,7 +70,7 @@ def _print_tree(counts: list[int], monitor: Monitor, options: Namespace, add_doc
 
 
 def _row_parts(task: Task, depth: int, chain: str, tasks: Mapping[str, Task], now: float) -> Iterator[Part | str]:
-    """Yield the parts of a task's row, in the words of the screen."""
+    """Yield the parts of a task's row, with the same words as on the screen."""
     face, since = look_of(task), task.since
     name = clean_summary(f"{chain} · {task.title}" if chain else task.title, 80)
     yield "  " * min(depth, _MOST_LEVELS)

@@ -41,7 +41,7 @@ _MOST_BYTES = 64 * 1024 * 1024
     exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )
 def verify(options: Namespace) -> int:
-    """Verify a file of a decision or of statements; without FILE, the whole ledger and the copies in the workspace."""
+    """Verify a FILE with a decision or statements. Without FILE, verify the ledger and the copies in the workspace."""
     file, path = options.file, options.path
     if file is not None and os.path.isdir(file):
         file, path = None, file
@@ -135,7 +135,7 @@ def check_ledger(desk: DecisionService) -> Iterator[Check]:
 
 
 def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Trust) -> Iterator[Check]:
-    """Check each line of a file of statements. The key of a trusted host may have signed a statement, too."""
+    """Check each line of a file of statements. A statement may also be signed with the key of a trusted host."""
     hosts = desk.keys.known_keys(Role.HOST)
     trust = trust.merged_with(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quote_text(one.name)}" for one in hosts}
@@ -160,8 +160,8 @@ def _check_statements(data: bytes, tree: Tree, desk: DecisionService, trust: Tru
 
 
 def _check_documents(statement: Statement, digests: Mapping[str, str], *, is_same_workspace: bool) -> Iterator[Check]:
-    """Compare the documents that a statement names with those in this workspace. A missing document is a fault only if
-    the statement is about this workspace."""
+    """Compare a statement's documents with the documents in this workspace. A missing document is a fault only if the
+    statement is about this workspace."""
     for name, digest in statement.subject:
         if name not in digests:
             missing = "cannot be compared: it is not here any more, or cannot be read"

@@ -139,7 +139,7 @@ def claim(options: Namespace) -> int:
 
 
 def _load_settings() -> Settings:
-    """Load the operator's settings. Return the defaults if the settings cannot be read, as in a sandbox."""
+    """Load the operator's settings. Return the defaults if the settings cannot be read, for example in a sandbox."""
     try:
         return load()
     except ConfigError:
@@ -153,6 +153,6 @@ def _print_json(document: Mapping[str, object], indent: int | None) -> None:
 
 
 def _report_refused(found: LookupResult) -> None:
-    """Report the refused decisions on standard error."""
+    """Print the refused decisions to standard error."""
     for problem in found.refused[:10]:
         print_error(f"refused: {problem.message}")

@@ -30,7 +30,7 @@ from agentwatch.state import workspace_id
 NAME = "the demo's orchestrator"
 
 TASK = "checkout.verify.e2e"
-ASKS_AT = 60.0  # the agent asks for its permission at this second of the session, if not before
+ASKS_AT = 60.0  # the agent asks for its permission at this second of the session, or earlier
 # The agent asks so many seconds after the first decision, because a sooner request would disturb the operator.
 ASKS_AFTER = 6.0
 _COMMAND = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
@@ -43,7 +43,7 @@ _LONGEST = 160
 
 
 class Orchestrator:
-    """The agents of a demo. `state` is the directory of the demo's ledger, and `configuration` that of its keys."""
+    """The agents of a demo. `state` has the demo's ledger. `configuration` has its keys."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Orchestrator:
         self._asks_at = ASKS_AT
 
     def handle_news(self) -> None:
-        """Read the new decisions, and begin to carry them out. Then make the request or take its answer."""
+        """Read the new decisions, and begin to carry them out. Then ask for the permission, or take its answer."""
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
@@ -91,7 +91,7 @@ class Orchestrator:
         self._player.insert_steps(steps, lambda path: ends and self._screenplay.belongs_to(path, task_id, below=below))
 
     def _next_handoff(self, record: Record) -> str | None:
-        """Return the handoff that the operator signed, or else the last handoff, amended. Return None if that fails."""
+        """Return the handoff that the operator signed, or the last handoff with changes. Return None if that fails."""
         path = self._screenplay.handoff_of(record.task_id)
         if record.params.handoff is not None or path is None:
             return record.params.handoff
@@ -125,7 +125,7 @@ class Orchestrator:
             self._player.insert_steps(_fill_steps(scene, _scene_variables(record, "")))
 
     def end_request(self) -> None:
-        """End the open request, if any."""
+        """End the request if it is open."""
         if self._offer:
             self._offer.end(RequestStage.GONE)
             self._offer = None
@@ -150,7 +150,7 @@ class Orchestrator:
 
 
 def _scene_variables(record: Record, handoff: str) -> dict[str, str]:
-    """Return the variables of a scene. `handoff` and `report` are whole documents. The other values are one line."""
+    """Return the variables of a scene. `handoff` and `report` are whole documents. Each other value is one line."""
     ending = file_ending(handoff)
     reading = read_document(handoff, f"next.handoff.{ending}")
     packet = reading.document if reading and isinstance(reading.document, Handoff) else None

@@ -68,7 +68,7 @@ class Screenplay(NamedTuple):
         return None if path == "-" else path
 
     def belongs_to(self, path: str, task_id: str, *, below: bool = False) -> bool:
-        """Tell whether a file belongs to a task. With `below`, the files of tasks below it belong to it, too."""
+        """Tell whether a file belongs to a task. With `below`, files of the tasks below it count, too."""
         return any(
             fnmatchcase(path, pattern)
             for owner, patterns in self.cast.items()
@@ -83,7 +83,7 @@ def demo_screenplay() -> Screenplay:
 
 
 def parse(text: str) -> Screenplay:
-    """Parse a session. Raises ValueError for a wrong line, and KeyError for a `todo` of a file that was not written."""
+    """Parse a session. Raise ValueError if a line is wrong. Raise KeyError if a `todo` has no file to change."""
     cast: dict[str, Sequence[str]] = {}
     scenes = [Scene(frozenset(), "", [])]
     written: dict[str, str] = {}
@@ -147,7 +147,7 @@ class Player:
             handle_news()
 
     def insert_steps(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
-        """Add steps, with times from now on. Drop the remaining steps of paths for which `instead_of` is true."""
+        """Add steps. Their times count from now. Drop the remaining steps of paths for which `instead_of` is true."""
         added = [step._replace(at_seconds=self.position + step.at_seconds) for step in steps]
         kept = [step for step in self._remaining if not instead_of(step.path)]
         self._remaining = sorted((*kept, *added), key=lambda step: step.at_seconds)

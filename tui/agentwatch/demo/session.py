@@ -33,14 +33,14 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 class DemoSession:
     """Plays the demo once, in a workspace that exists as long as the `with` block lasts.
 
-    The demo has its own ledger, and its own key to sign decisions. The end of the block removes both and the workspace.
-    Raises UsageError for an impossible speed, and WorkspaceError if files cannot be written.
+    The demo has its own ledger, and its own key to sign decisions. Both are removed at the end, like the workspace.
+    Raises UsageError if the speed is impossible, and WorkspaceError if files cannot be written.
     """
 
     def __init__(self, speed: float = 1.0):
         if not 0 < speed < math.inf:
             raise UsageError(f"a speed of {speed} cannot be played; give a number above 0, such as 2")
-        # The same at this speed.
+        # `STALE_SECONDS`, converted to this speed.
         self.stale_after = STALE_SECONDS / speed
         self._speed = speed
         self._stop = Event()

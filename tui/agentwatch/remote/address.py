@@ -31,7 +31,7 @@ _LONGEST = 4_096
 
 
 class Address(NamedTuple):
-    """The address of one workspace on another machine, or of all its workspaces if `path` is "".
+    """The address of a workspace on another machine. If `path` is "", it means all workspaces of the machine.
 
     `name` is the name of the address in the settings. Over ssh, `host`, `user` and `port` are arguments of ssh, and
     `path` is a directory. Over NATS, `server` is `host:port`, or `tls://host:port` if the server must encrypt. `host`
@@ -70,7 +70,7 @@ def is_address(word: str) -> bool:
 
 
 def parse(text: str, name: str = "") -> Address:
-    """Parse an address. `name` is its name in the settings. Raise UsageError with an example of an address."""
+    """Parse an address. `name` is its name in the settings. If it is invalid, raise UsageError with an example."""
     scheme = text.partition("://")[0].lower()
     kind = "nats" if scheme == "tls" else scheme
     if kind not in _FORMS:
@@ -103,7 +103,7 @@ def _path_steps(path: str) -> list[str] | None:
 
 
 def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
-    """Return the addresses in the settings, by name. A ConfigError tells the line of a wrong address."""
+    """Return the addresses in the settings, by name. If one is wrong, raise ConfigError with its line."""
     known: dict[str, tuple[Address, ...]] = {}
     for name, addresses in hosts:
         place = locate_setting(f"hosts.{name}")
@@ -121,7 +121,7 @@ def read_hosts(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple
 
 
 def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]]]) -> list[Address]:
-    """Return one ssh address for each host that the words name. Raise UsageError or ConfigError.
+    """Return one ssh address for each host that the words name. Raise UsageError if a word is wrong.
     A word is a name in the settings, an address, or a host name that ssh knows."""
     known, found = read_hosts(hosts), dict[str, Address]()
     for word in words:

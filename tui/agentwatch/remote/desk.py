@@ -1,4 +1,4 @@
-"""Records decisions about workspaces on other machines (hosts). This module has the code of both machines.
+"""Records decisions about workspaces on other machines (hosts). This module has the code for both machines.
 
 `RemoteDesk` runs on the operator's machine. It signs a decision, and asks the host to record it. `record_signed` runs
 on the host. It records or refuses the decision. Only the host has a ledger of these decisions.
@@ -61,7 +61,7 @@ from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 from agentwatch.text import quote_text
 
-_IN_TIME = timedelta(minutes=5)  # a host refuses a request that was signed longer ago
+_IN_TIME = timedelta(minutes=5)  # a host refuses a decision that was signed longer ago
 
 
 _ERRORS = {
@@ -161,7 +161,7 @@ def is_same_decision(one: Record, other: Record) -> bool:
 
 
 def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
-    """Return the decision in a result. Return None if the host has signed no decision in it."""
+    """Return the decision in a result. Return None if there is no decision, or if the host has not signed it."""
     if result.record is None:
         return None
     data = result.record.encode(errors="replace")
@@ -175,12 +175,12 @@ def _verified_entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
-# Clocks differ a bit, so a request may seem to be signed shortly before the host trusted its key.
+# Clocks differ a bit, so a decision may seem to be signed shortly before the host trusted the key.
 _ROUNDING = timedelta(seconds=5)
 _REFUSED = "refused"
 _LARGEST = 64 * 1024
 
-# The outcomes of the errors that refuse a decision for good. Other errors are about keys and disks.
+# The errors that mean that a decision is refused for good, and their outcomes. Other errors are about keys and disks.
 _OUTCOMES: dict[type[DecisionError], Outcome] = {
     AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
     ReturnChangedError: Outcome.RETURN_CHANGED,
@@ -191,7 +191,7 @@ _OUTCOMES: dict[type[DecisionError], Outcome] = {
 
 
 class RefusedError(DecisionError):
-    """The host refuses a request for good. If another decision is recorded, `record` is the text of its file."""
+    """The host refuses a decision for good. If it has recorded a different one, `record` is the text of that file."""
 
     record: str | None = None
 
@@ -201,7 +201,7 @@ class RefusedError(DecisionError):
 
 
 class _OpenedRequest(NamedTuple):
-    """A signed request, and the decision (`draft`) that the host records if it accepts the request."""
+    """A message with a signed decision. `draft` is the decision that the host records if it accepts the message."""
 
     text: str
     request: SignedRequest
@@ -234,7 +234,7 @@ async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
 
 
 async def _record_request(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
-    """Record the decision of a request if it is not recorded yet. Return the decision and the text of its file."""
+    """Record an operator's signed decision if it is not recorded yet. Return it and the text of its file."""
     watcher = monitor.decision_watcher
     if watcher is None or isinstance(desk := watcher.desk, RemoteDesk):
         raise DecisionError("not recorded: there is no ledger of this workspace here")
@@ -255,7 +255,7 @@ def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedR
     """Check that the current tree allows the decision, or raise an error. Return a function that records the decision.
 
     The function locks the ledger. Then it checks once more that nothing has changed, and that no other relay of this
-    host has refused the request."""
+    host has refused the decision."""
     draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
     if subject.request is None:
         task = monitor.tree.tasks.get(subject.task_id)
@@ -293,7 +293,7 @@ def _prepare_recording(monitor: Monitor, desk: DecisionService, signed: _OpenedR
 
 
 def _open_request(desk: DecisionService, text: str, now: datetime) -> _OpenedRequest:
-    """Verify a signed request. Raise RefusedError if it is invalid, not trusted, or meant for another workspace."""
+    """Verify a signed decision. Raise RefusedError if it is invalid, not trusted, or meant for another workspace."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
         request, keyid = read_request(text, trust)
@@ -331,7 +331,7 @@ def _open_request(desk: DecisionService, text: str, now: datetime) -> _OpenedReq
 
 
 def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMade | None:
-    """Return the decision if it is recorded already, or None. Raise RefusedError if the request is refused."""
+    """Return the decision if it is recorded already, or None. Raise RefusedError if the host refuses to record it."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
     if (entry := chain.find_by_request(signed.text)) is not None:
@@ -340,7 +340,7 @@ def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMad
     entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry and not entry.record.is_expired(parse_time(asked.created_at)) else None
     if entry and held and held.created_at <= record_by and is_same_decision(held, asked):
-        # The same decision was recorded in time, so the request succeeds even if it comes too late.
+        # The same decision was recorded in time, so this one succeeds, too, even if it comes too late.
         return DecisionMade(entry, fresh=False)
     if now > record_by or asked.created_at > format_time(parse_time(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
@@ -352,8 +352,8 @@ def _find_recorded(desk: DecisionService, signed: _OpenedRequest) -> DecisionMad
     return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
-# A refusal is final: the operator was told of it, but the network may deliver the same request again. A refusal is
-# stored in the file `refused/<sha256 of the request>.json`. The ledger is locked while this file is written.
+# A refusal is final: the operator was told of it, but the network may deliver the same message again. A refusal is
+# stored in the file `refused/<sha256 of the message>.json`. The ledger is locked while this file is written.
 
 
 def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
@@ -362,7 +362,7 @@ def _check_refusals(desk: DecisionService, signed: _OpenedRequest) -> None:
             data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
     except FileNotFoundError:
         return
-    # If this file is damaged, the request is refused nevertheless.
+    # If this file is damaged, the decision is still refused.
     outcome, words = Outcome.REFUSED, "it was refused before"
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)

@@ -139,7 +139,7 @@ class RemoteHost:
             threading.Thread(target=self._run, name="agentwatch-host", daemon=True).start()
 
     def remove_user(self, user: object) -> None:
-        """Remove a user of the connection. Without any user the connection ends for good."""
+        """Remove a user of the connection. When no user is left, the connection ends for good."""
         with self.lock:
             if user not in self._users:
                 return
@@ -222,7 +222,7 @@ class RemoteHost:
         return results[0] if results and results[0].workspace == workspace else None
 
     def fetch(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """Fetch a text or a part of a transcript. Return None if the host lacks it. Raise NoAnswerError. Blocks."""
+        """Return a text or a part of a transcript, or None. Raise NoAnswerError if the host does not answer. Blocks."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
         replies = self._send_until_answered(ask, ("reply", name), _is_complete)
@@ -492,7 +492,7 @@ class RemoteSource(Source):
             self._request_log()
 
     def take_entries(self, observed: Observed, others: Counter[str]) -> None:
-        """Add received entries to the log. `others` is the size of the host's other logs. All logs share one limit."""
+        """Add received entries to the log. `others` is the size of the host's other logs. The logs share one limit."""
         if observed.parts and self._lacks_entries:
             self._ask_at = self.host.steady() + self._pause
             if observed.part == 0:
@@ -537,7 +537,7 @@ class RemoteSource(Source):
         self.schedule_whole_log()
 
     def must_request_log(self) -> bool:
-        """Tell whether to request the whole log now. If so, delay the next request."""
+        """Tell whether to request the whole log now. After True, the next request has to wait."""
         if self.workspace is None or not self._lacks_entries or self.host.steady() < self._ask_at:
             return False
         self._pause = min(self._pause * 2, 64.0)
@@ -551,7 +551,7 @@ class RemoteSource(Source):
             self._due = self.host.steady()
 
     def emit_pending(self) -> None:
-        """Emit the new events and a changed health. Emit the whole log instead if that is due."""
+        """Emit the new events and a changed health. If the whole log is due, emit it instead of the new events."""
         self._news.notify_all()
         if self._emit is not None:
             health = self._health
@@ -611,7 +611,7 @@ class RemoteSource(Source):
         return moved
 
     def _own_health(self) -> Health:
-        """Return the health that the host reports. If the workspace cannot be reached, return the reason as health."""
+        """Return the health as the host reports it. If the workspace cannot be reached, the health says why."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
         starting = Health("starting", f"{'connecting to' if self.host.heard_at is None else 'reading'} {label}")
         known = standing.health if standing is not None else starting
@@ -630,7 +630,7 @@ class RemoteSource(Source):
 
 
 class BrokerSource(RemoteSource):
-    """The source of a whole NATS server. It is shown until one of the server's hosts has answered."""
+    """Stands for all hosts of a NATS server. It is shown until one of the hosts has answered."""
 
     def __init__(self, host: RemoteHost, server: str, count: int):
         super().__init__(host, "\0")
@@ -678,7 +678,7 @@ class Fleet:
         # Hosts that list their workspaces themselves, by the name of the host or by its address.
         self._brokered: dict[str, _KnownWorkspace] = {}
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        # For each NATS server whose address names no host: all its hosts, by the address of the server.
+        # All hosts of each NATS server that was given without a host, by the address of the server.
         self._servers: dict[str, list[RemoteHost]] = {}
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
@@ -768,7 +768,7 @@ class Fleet:
             for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
                 place, address = own / one.id, f"{written}/{one.id}"
                 if is_ssh:
-                    # An address that names this path has the same place.
+                    # Use the same place as an address that names this path.
                     with suppress(UsageError):
                         place, address = (known := parse(f"{written}{quote(one.path)}")).place, known.written
                 self._known[place] = _KnownWorkspace(host, one.id, address)

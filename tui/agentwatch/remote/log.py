@@ -68,7 +68,7 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event. Return the added event, or None if nothing is new in it. Raise ValueError for a wrong time."""
+        """Add an event. Return the added event, or None if it is nothing new. Raise ValueError if a time is wrong."""
         void = chain = self._chains.get(subject_of(event), [])
         match event:
             case Seen() | Gone() | Unreadable():
@@ -82,7 +82,7 @@ class Log:
         size = _ENTRY + memory_size(event)
         for one in [*void]:
             self._remove(one)
-        # Log a removal only if the log has an event about the removed subject.
+        # Add a removal only if the log has an event about the subject that was removed.
         went = isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
         if subject_of(event) in self._chains or not went:
             self._count += 1
@@ -118,7 +118,7 @@ class Log:
 
 
 def _is_unchanged(before: Event, now: Event) -> bool:
-    """Tell whether a file is unchanged. An equal return, written again, is a change: it may be of another attempt."""
+    """Tell whether a file is unchanged. A return that is written again is a change: it may be of another attempt."""
     match before, now:
         case Gone(), Gone():
             return True
@@ -172,6 +172,6 @@ def exceeded_kinds(amounts: Mapping[str, int]) -> list[str]:
 
 
 def dropped_words(label: str, kind: str) -> str:
-    """Return the message that a host sends too many entries of a kind, and that not all of them are shown."""
+    """Return a sentence for the screen: a host sends too many entries of a kind, so not all are shown."""
     most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
     return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

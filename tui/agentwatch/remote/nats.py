@@ -1,6 +1,6 @@
-"""Connects screens with relays over a NATS server, and connects again after a loss.
+"""Connects screens with relays over a NATS server. Connects again when a connection is lost.
 
-Each connection has a new client of the library. Screens request lost messages again.
+Each connection has a new client of the NATS library. A screen asks again for lost messages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CLOSE_SECONDS = 0.4
 _JOIN_SECONDS = 1.0
 _FILES = ("NATS_CREDS", "NATS_NKEY")  # environment variables of the `nats` command that name a file with credentials
 
-# The form of a nonce (the text that a server asks us to sign). No decision has this form, so none gets signed here.
+# The form of a nonce (the text that a server asks us to sign). No decision has this form, so no decision gets signed.
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 
 # Matches the beginning of a .creds file, or of a file with the seed of an nkey (a private key of NATS).
@@ -75,7 +75,7 @@ class Login(NamedTuple):
     creds: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return the library's options for a login with a file. Raise TroubleError if the file has no credentials."""
+        """Return the NATS options to log in with `creds`, or {}. Raise TroubleError if the file has no credentials."""
         if self.creds is None:
             return {}
         try:
@@ -89,14 +89,14 @@ class Login(NamedTuple):
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
-        """Sign the nonce of a server, which proves who logs in. Raise TroubleError if the text is no nonce."""
+        """Sign the nonce of a server. This proves who logs in. Raise TroubleError if the text is no nonce."""
         if self.key is None or _NONCE.match(nonce) is None:
             raise TroubleError("the server asks for a signature of something that is no nonce: nothing was signed")
         return base64.b64encode(self.key.private.sign(nonce.encode()))
 
 
 def credentials_file(creds: str | None) -> str | None:
-    """Return the given file with credentials, or else the file that the environment names, or else None."""
+    """Return the path of the file with credentials: `creds`, or the path in the environment, or None."""
     return creds or next(filter(None, map(os.environ.get, _FILES)), None)
 
 
@@ -174,7 +174,7 @@ async def _run_quietly(do: Do, client: Client) -> None:
 
 
 def ask_server(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """Run `ask` on a new connection to a server, and return its result. Blocks. Raise TroubleError."""
+    """Run `ask` on a new connection to a server, and return its result. Blocks. Raise TroubleError if that fails."""
 
     async def run_ask() -> T:
         async with connect(server, login, "agentwatch") as client:
@@ -184,7 +184,7 @@ def ask_server(server: str, login: Login, ask: Callable[[Client], Awaitable[T]])
 
 
 class NatsHub:
-    """A connection to a NATS server, in a thread. A screen has one connection for all links, and a relay has one.
+    """A connection to a NATS server, in a thread. All links of a screen to one server share the connection.
     The first link starts the connection. The connection ends when all links are removed."""
 
     def __init__(self, server: str, login: Login, host: str = "", note: Change = lambda _: None):
@@ -216,7 +216,7 @@ class NatsHub:
             self.run_soon(partial(self._pass_stored_hello, link))
 
     def remove_link(self, link: NatsLink) -> None:
-        """Remove a link. Without any link the connection sends its waiting messages and ends within a second."""
+        """Remove a link. When no link is left, the connection sends its waiting messages and ends within a second."""
         with self._lock:
             self._links.pop(link.host, None)
             if self._links:
@@ -236,7 +236,7 @@ class NatsHub:
             self.run_soon(lambda there: there.publish(subject, data))
 
     def run_soon(self, do: Do) -> None:
-        """Run a coroutine on the current connection, if it exists. Any thread may call this."""
+        """If there is a connection, run a coroutine on it. Any thread may call this."""
         client, loop = self._client, self._loop
         if client is not None and loop:
             doing = _run_quietly(do, client)
@@ -354,7 +354,7 @@ class NatsEnd(NatsLink):
 
 
 async def outdated_store_settings(client: Client) -> dict[str, Any] | None:
-    """Return the settings of the store that must change, with their new values. Return None without a store."""
+    """Return the store's settings that must change, with their new values. Return None if there is no store."""
     try:
         has = await client.jetstream().stream_info(STREAM)
     except nats.js.errors.NotFoundError:

@@ -6,8 +6,8 @@ $KV.AGENTWATCH.<host>             the latest hello of a host: an entry of the ke
 
 <host> is the first 16 characters of the id of the host's key. All operators share the account AGENTWATCH.
 
-Each host has its own account, which imports only the subjects of this host. A permission list would not be enough: the
-server answers a request on any subject that the request names, and no permission limits that.
+Each host has its own account, which imports only the subjects of this host. A permission list would not be enough: a
+host can make the server send an answer to any subject, and no permission limits that.
 """
 
 import base64
@@ -38,7 +38,7 @@ def host_subject(host: str) -> str:
 
 
 def store_subject(host: str) -> str:
-    """Return the subject of the stored hello of a host."""
+    """Return the subject under which a host's hello is stored."""
     return f"$KV.AGENTWATCH.{host}"
 
 
@@ -84,7 +84,7 @@ def format_accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[
 
 
 def merge_accounts(old: str, new: str, ours: str) -> tuple[str, str, str]:
-    """Put the `new` accounts into the configuration `old`. Return its text before, in and after the accounts.
+    """Put the `new` accounts into the configuration `old`. Return three texts: before, in and after the accounts.
     `ours` has all lines that agentwatch generates for the known keys. Any other line was added by the operator, so it
     stays."""
     before, given = old.splitlines(), new.splitlines()

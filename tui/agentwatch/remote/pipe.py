@@ -89,7 +89,7 @@ def stay_connected(
     connect: Callable[[], LinkState], change: Change, stopped: threading.Event, again: threading.Event
 ) -> None:
     """Connect again and again until `stopped` is set, with growing pauses. If `again` is set, connect at once.
-    `connect` returns when the connection has ended, with the last state."""
+    `connect` returns the last state when the connection has ended."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -126,7 +126,7 @@ class Writer:
     """Writes messages in a thread. The sender never waits. If too much waits to be written, messages are dropped."""
 
     def __init__(self, descriptor: int):
-        # Use a duplicate. When the original is closed, its number may become the number of another file.
+        # Duplicate the descriptor. When the original is closed, its number may become the number of another file.
         self._descriptor = os.dup(descriptor)
         os.set_blocking(self._descriptor, True)
         self._news = threading.Condition()
@@ -167,7 +167,7 @@ class Writer:
 
 
 class StdioEnd(Link):
-    """A relay's link to one screen, over standard input and output. The relay ends with the screen."""
+    """A relay's link to one screen, over standard input and output. When the screen ends, the relay ends, too."""
 
     def __init__(self, incoming: int, outgoing: int):
         self._incoming, self._outgoing = incoming, outgoing
@@ -199,8 +199,8 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """A screen's link to a relay, which a program starts on the host. The relay watches `paths`, or all if they are "".
-    The program is ssh with the user's configuration, or a program such as `docker exec`."""
+    """A screen's link to a relay. The relay watches `paths`, or all workspaces if the paths are "". A program starts
+    the relay on the host: ssh with the user's configuration, or a program such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)):
         self._target = address.target
@@ -302,7 +302,7 @@ def explain_end(code: int, lines: Sequence[str], target: str, cut: str = "") -> 
 
 
 def _end_program(process: subprocess.Popen[bytes]) -> None:
-    """End the program of a link. The relay on the host ends with it."""
+    """End the program of a link. Then the relay on the host ends, too."""
     with suppress(OSError):
         process.terminate()
     try:

@@ -2,8 +2,8 @@
 
 A signed message consists of the signature (64 bytes), the id of the key (32 bytes) and the packed frame. A packed frame
 is `=` and the frame, or `z` and the compressed frame. The signature also covers the type of the message, so that nobody
-can pass off a message as a decision, or a decision as a message. Only the first hello of a
-new host is unpacked before its signature is checked.
+can pass off a message as a decision, or a decision as a message. A frame is unpacked only after its signature has been
+checked. The only exception is the first `Hello` of a new host.
 """
 
 import zlib
@@ -22,7 +22,7 @@ from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
 LARGEST = 8 * 1024 * 1024  # the most bytes of a frame
-ENOUGH = 256 * 1024  # a frame takes further entries until it has so many bytes
+ENOUGH = 256 * 1024  # no more entries are added to a frame that has so many bytes
 EARLIEST = -62_135_596_800.0
 LATEST = 253_402_300_800.0  # the years 1 and 10000 in epoch seconds
 
@@ -67,7 +67,7 @@ class Entry(_Model):
     @property
     def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
-        # A host sends the return of a session as part of its run, so a `Seen` is always a file and never `stored`.
+        # A host sends a return from a session store within a `Ran`. So a `Seen` is about a file and never `stored`.
         return event._replace(stored=False) if isinstance(event, Seen) else event
 
 
@@ -90,9 +90,9 @@ class Workspace(_Model):
 
 
 class Hello(_Model):
-    """Introduces a relay, and lists its workspaces. `epoch` is a random id, made at `began_at`: when the relay
-    started or found more workspaces. `host_key` is the public key of the host. `Beat` explains `echo`. `missing` gives
-    the reason for each requested path that is not relayed."""
+    """Introduces a relay, and lists its workspaces. `epoch` is a random id. It was made at `began_at`, when the relay
+    started or last found more workspaces. `host_key` is the public key of the host. `Beat` explains `echo`. `missing`
+    maps each path that is not relayed to the reason."""
 
     kind: Literal["hello"] = "hello"
     protocol: tuple[Literal[4], Literal[0]]
@@ -108,8 +108,8 @@ class Hello(_Model):
 
 
 class Observed(_Model):
-    """Sends the entries of a log with numbers above `after`, up to `upto`. If `parts` is not 0, this is part `part` of
-    the whole log. The whole log replaces all entries that were sent before."""
+    """Sends the entries of a log that have numbers above `after`, up to `upto`. If `parts` is not 0, this is part
+    `part` of the whole log. The whole log replaces all entries that were sent before."""
 
     kind: Literal["observed"] = "observed"
     workspace: str
@@ -135,7 +135,7 @@ class Beat(_Model):
 
 
 class Outcome(StrEnum):
-    """The outcome of a request to record a decision. Every outcome except FAILED is final."""
+    """The outcome of `Decide`, which asks a host to record a decision. Every outcome except FAILED is final."""
 
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
@@ -144,8 +144,8 @@ class Outcome(StrEnum):
     NOT_ALLOWED = "not allowed"
     EXPIRED = "expired"
     NOT_TRUSTED = "not trusted"
-    REFUSED = "refused"  # the request is for another host, or unreadable
-    FAILED = "failed"  # the disk or the key of the host failed; the screen may send the request again
+    REFUSED = "refused"  # the signed text is meant for another host, or is unreadable
+    FAILED = "failed"  # the disk or the key of the host failed; the screen may send `Decide` again
 
     @property
     def is_final(self) -> bool:
@@ -165,7 +165,7 @@ class Result(_Model):
 
 
 class Reply(_Model):
-    """One part of the answer to `Ask`: number `part` (from 0) of `parts`. `parts` is 0 if the host has no such text."""
+    """One part of the answer to `Ask`: number `part` (from 0) of `parts`. `parts` is 0 if the host lacks the text."""
 
     kind: Literal["reply"] = "reply"
     id: str
@@ -178,8 +178,8 @@ _Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # part of t
 
 
 class Watch(_Model):
-    """Says that a screen is there. `screen` is its random id. `sent` is the sending time, which returns as `echo`.
-    `epoch` is from the last `Hello`. `shown` are the workspaces on the screen. `lacks` are the logs that it needs."""
+    """Says that a screen is connected. `screen` is its random id. `sent` is the time of sending. It comes back as
+    `echo`. `epoch` is from the last `Hello`. `shown` are the workspaces on screen. `lacks` are the logs it needs."""
 
     kind: Literal["watch"] = "watch"
     screen: _Screen
@@ -202,7 +202,7 @@ Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
-    """Requests the text with the digest `key`, or the part `place` of the transcript of the run `key`."""
+    """Asks for a text or a part of a transcript. `key` is the text's digest or names the run. `place` is the part."""
 
     kind: Literal["ask"] = "ask"
     id: str
@@ -226,7 +226,7 @@ class _Greeting(BaseModel):
 
 
 def entry_of(event: Event | Standing) -> Entry | None:
-    """Return the entry for an event, or None if a host does not send the event. Raise ValueError if it is invalid."""
+    """Return the entry for an event, or None if a host does not send it. Raise ValueError if the event is invalid."""
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def frame_to_json(frame: Frame) -> bytes:
 
 
 def read_frame(data: bytes) -> Frame:
-    """Parse a frame. Raise VersionError for a hello of another protocol. Raise ValueError if the frame is invalid."""
+    """Parse a frame. Raise VersionError if a relay uses another protocol. Raise ValueError if the frame is invalid."""
     try:
         return _FRAMES.validate_json(_require_size(data))
     except ValidationError:
@@ -305,8 +305,8 @@ def sign_frame(frame: Frame, key: SigningKey) -> bytes:
 
 
 class Verifier:
-    """Checks that messages are signed with the `key` of a host. A new host has no `key` yet. Then `accept` gets the key
-    in the first hello, and returns "" or the reason why the key is refused."""
+    """Checks that messages are signed with the `key` of a host. For a new host, `key` is None: then `accept` is called
+    with the key from the first hello. It returns "", or the reason why the key is refused."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]):
         self.key = key

@@ -60,7 +60,7 @@ class RelayedWorkspace:
         self._watched_at = read_first_watch(state_directory(monitor.workspace)) or time.time()
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0  # how often in a row a check found that all is read, at most 2
+        self._settled = 0  # how many checks in a row found that everything is read, at most 2
         monitor.on_event = self._log_event
 
     @property
@@ -113,7 +113,7 @@ class RelayedWorkspace:
         self._seen_until = now + SEEN_SECONDS
 
     def mark_unseen(self, now: float) -> None:
-        """Record that no screen shows the workspace, after none has shown it for a while."""
+        """If no screen has shown the workspace for a while, record that it is not shown."""
         if now >= self._seen_until:
             self._presence.close()
             self._seen_until = 0.0
@@ -128,7 +128,7 @@ class RelayedWorkspace:
             after = upto
 
     def all_entries(self, epoch: str) -> Iterator[Observed]:
-        """Yield all entries of the log. Send the unsent entries first."""
+        """Yield all entries of the log. The caller must have sent the unsent entries before."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
         groups, upto = list(group_entries(entries)) or [()], self.log.seq
         news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))

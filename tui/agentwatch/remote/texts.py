@@ -16,7 +16,7 @@ from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry, RunTranscript, Step, TranscriptEnd, WholeStep
 from agentwatch.sources.sessions.reader import adapter_of
 
-_PAUSE_SECONDS = 1.0  # seconds between two requests for the end of a transcript
+_PAUSE_SECONDS = 1.0  # the end of a transcript is fetched again after so many seconds
 _UNREACHABLE = "The host does not answer"
 
 PART = 128 * 1024  # the most characters of one part
@@ -87,12 +87,12 @@ def short_digest(data: str) -> str:
 
 
 class Answers:
-    """Finds the texts and transcripts that screens request from a workspace."""
+    """Finds the texts and transcripts of a workspace that screens ask for."""
 
     def __init__(self, monitor: Monitor):
         self._monitor = monitor
         self._lock = threading.Lock()
-        # The open transcripts and the ends that were last read, by screen and run.
+        # By screen and run: the open transcript, and its end when it was last read.
         self._open: dict[tuple[str, str], tuple[RunTranscript, TranscriptEnd]] = {}
 
     def prepare(self, ask: Ask) -> Callable[[], str | None]:
@@ -102,7 +102,7 @@ class Answers:
         return partial(self.read_transcript, ask.screen, ask.key, ask.place, self._monitor.tree.runs.find_run(ask.key))
 
     def read_transcript(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """Return the requested part (`place`) of a run's transcript. Return None without a transcript. Blocks."""
+        """Return the part `place` of a run's transcript. Return None if there is no transcript. Blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, TranscriptEnd()))
             if transcript is None and run:

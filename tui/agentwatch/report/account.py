@@ -1,7 +1,7 @@
-"""Makes the account of a session, which every report shows, and the Markdown report. This module does no I/O.
+"""Makes the account of a session (the content of every report), and the Markdown report. This module does no I/O.
 
 Times are seconds since the epoch, or None if unknown. Texts come from agents, so they are untrusted. This module
-does not sanitise the texts of an `Account`, only those of the Markdown.
+makes the texts in the Markdown safe. It leaves the texts of an `Account` as they are.
 
 The Markdown is made for a pull request. GitHub takes 65,536 characters, so a longer report leaves out its least
 important parts, and tells how many.
@@ -69,7 +69,7 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A session at the time `generated_at`. A task comes before its children. Siblings seen first come first."""
+    """A session at the time `generated_at`. A task comes before its children. Older siblings come first."""
 
     tree: Tree
     workspace: str
@@ -80,7 +80,7 @@ class Account:
     changes: Sequence[StateChange]  # every state change in the history; empty if nobody watched
     notices: Sequence[Finding]  # findings of files that belong to no task
     problems: Sequence[Problem]
-    worktrees: Mapping[str, Sums]  # for each other worktree, by its path, the sums over its tasks
+    worktrees: Mapping[str, Sums]  # by the path of each other worktree: the sums over its tasks
 
     @property
     def name(self) -> str:
@@ -326,7 +326,7 @@ def task_tables(line: TaskLine) -> list[Table]:
 
 
 def session_tables(account: Account) -> tuple[Table, Table, Table, Table]:
-    """Return four tables: unread places, tasks that need attention, state changes, and files of no task."""
+    """Return four tables: places not read, tasks that need attention, state changes, and files without a task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
     for task, ask in account.attention:
@@ -477,7 +477,7 @@ def _value_markdown(kind: str, value: Any, limit: int = 300) -> str:
 
 
 def _table_markdown(table: Table, room: int, most: int = _MOST_ROWS) -> Iterator[str]:
-    """Yield the rows that fit into `room` characters: the first rows, but of state changes the newest rows."""
+    """Yield the first rows that fit into `room` characters. If the rows are state changes, yield the newest rows."""
     is_last = "when (UTC)" in table.columns
     ordered = table.rows[::-1] if is_last else table.rows
     rows = (map(_value_markdown, table.columns.values(), row) for row in ordered[:most])

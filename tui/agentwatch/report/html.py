@@ -1,6 +1,6 @@
 """The report as one HTML file. It needs no network and no script. Its content policy forbids both.
 
-Untrusted text cannot become markup, because `fill` escapes each value, except markup that `fill` has made.
+Untrusted text cannot become markup, because `fill` escapes each value. It leaves only `Html` values unescaped.
 """
 
 from base64 import b64encode
@@ -190,7 +190,7 @@ def _fact_list(facts: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
 
 
 def _table_html(table: Table, numbers: Mapping[str, str], *, most: int = _MOST_ITEMS) -> Html:
-    """Return a table of at most `most` rows: the first rows, but of state changes the newest rows."""
+    """Return a table with the first `most` rows. If the rows are state changes, show the newest rows."""
     rows = []
     for row in table.rows[-most:] if "when (UTC)" in table.columns else table.rows[:most]:
         cells = [

@@ -12,5 +12,5 @@ The reasons for its design:
   the result of the call, the request was answered in the program.
 - The hook never ends with exit code 2, because Claude Code would then block the agent.
 - OpenCode and Kilo have a plugin (`opencode.js`) instead, which starts a process for each request. The plugin learns of
-  requests from events. The program's list of open requests would fail as a whole if one request is broken.
+  requests from events, and not from the program's list: one broken request would make the whole list fail.
 """

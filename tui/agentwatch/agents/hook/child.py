@@ -57,10 +57,10 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings) -> HookAnsw
 
 
 class Child(NamedTuple):
-    """A child agent. Its `task_id` is from the packet in its prompt, or else it is the agent's id. Texts are untrusted.
+    """A child agent. `task_id` is from its packet, or is the agent's id if there is no packet. Texts are untrusted.
 
-    `attempt` is the execution that has just ended. `digests` are the digests of the return, with and without a line
-    feed at its end, or (None,) without a return. A decision may name any digest. `began` is in epoch seconds.
+    `attempt` is the execution that has just ended. `digests` are those of the return with and without a line feed at
+    its end. If there is no return, they are (None,). A decision may name any digest. `began` is in epoch seconds.
     """
 
     task_id: str
@@ -97,7 +97,7 @@ class Child(NamedTuple):
 
 
 def child_of(call: HookCall) -> Child | None:
-    """Return the child that stops or has returned. Return None without a child, or if the child was only launched.
+    """Return the child that stops or has returned. Return None if there is no child, or if it has only started.
     May block for a second until the transcript can be read."""
     if call.event == "SubagentStop":
         transcript = _read_transcript(call.agent_transcript)

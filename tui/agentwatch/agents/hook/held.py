@@ -1,4 +1,4 @@
-"""Keeps a failed child, or a child with a broken return, from ending until the operator decides. The wait is limited.
+"""Holds a child that failed, or whose return breaks its contract, until the operator decides. The wait is limited.
 
 The child's parent is told the decision, or is told to wait for the decision. Texts for the terminal are one safe line.
 Texts for a language model keep their lines.
@@ -49,7 +49,7 @@ class _Case(NamedTuple):
     workspace: Path
 
     def find_decision(self, seconds: float) -> tuple[LookupResult, str]:
-        """Wait for the decision about the child's return. Return the decision, and the reason if it cannot be read.
+        """Wait for the decision about the child's return. Return it, and why no decision can be read, or "".
 
         A decision about an earlier return of a held child is valid, too, because the child was told to change nothing.
         A decision that the child has already carried out is ignored.

@@ -70,7 +70,7 @@ def entries_of(workspace: Path, session_id: str, agent_id: str) -> list[JournalE
 
 
 def latest_sent_back(workspace: Path, session_id: str, agent_id: str) -> list[JournalEntry]:
-    """Return the unbroken row of the last calls that sent an agent back, the newest first."""
+    """Return the latest calls, the newest first. Stop before the first call that did not send the agent back."""
     return list(takewhile(lambda entry: entry.did == SENT_BACK, entries_of(workspace, session_id, agent_id)))
 
 

@@ -94,7 +94,7 @@ export default async ({ client, directory }, options) => {
   const answer = async (one, line) => {
     const { id } = one.asked
     const [url, body] = reply(one, JSON.parse(line))
-    // The list fails as a whole if one request cannot be written as JSON. Then use the request from the event.
+    // If one request cannot be written as JSON, the program's whole list fails. Then use the request from the event.
     const { data } = await client._client.get({ url: `/${one.kind}` })
     const now = Array.isArray(data) ? data.find((each) => each.id === id) : one.asked
     if (open.get(id) !== one) return

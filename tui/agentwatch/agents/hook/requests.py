@@ -83,7 +83,7 @@ _NAMES = {"opencode": "OpenCode", "kilo": "Kilo"}
 def answer_request(call: HookCall, workspace: Path, settings: Settings) -> None:
     """Wait for the operator's answer to a permission or a question, and print it. Without an answer print nothing.
 
-    A plan can be approved only in its terminal. If the program shows its own prompt at the same time, the request is
+    A plan can be approved only in the terminal. If the program shows its own prompt at the same time, the request is
     held as long as the program allows. Any other request is held for `hook_prompt` seconds.
     """
     at = time.time()
@@ -129,7 +129,7 @@ def _hold_request(call: HookCall, workspace: Path, asked: AskedCall, offer: Offe
 
 def _print_answer(answer: dict[str, object]) -> bool:
     """Print an answer. Return whether the program has received all of it."""
-    # JSON in ASCII, in which all other characters are escaped.
+    # The JSON is ASCII. All other characters are escaped.
     data = (json.dumps(answer) + "\n").encode("ascii")
     try:
         while data:
@@ -196,7 +196,7 @@ def hook_output(call: HookCall, action: Action, params: Params, note: str) -> di
 
 def grantable_rules(call: HookCall) -> dict[str, dict[str, str]]:
     """Return the rules that the operator may grant for the rest of the session, by the names that the screen shows.
-    The program suggests some rules. The exact command is another rule. The values are in the program's format."""
+    The program suggests some rules. One more rule allows the exact command. The values are in the program's format."""
     # A rule without content allows all calls of a tool. Offer it only for an MCP tool, which does one thing.
     found = {
         name: rule
@@ -273,7 +273,7 @@ class AskedCall:
         self._tail = Tail(path, position=max(size - _HEAD, 0), read_record=_read_record)
 
     def is_answered(self) -> bool:
-        """Read the new lines of the transcript. Tell whether the call was answered: then it has a result."""
+        """Read the new lines of the transcript. Tell whether the call has a result, and so was answered."""
         asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
             for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
@@ -356,7 +356,7 @@ def _hold_for_plugin(message: Fields, holder: Holder, offer: Offer, plugin: _Plu
 
 
 def _plugin_reply(record: Record, request: Request) -> Fields:
-    """Return the message that tells the plugin a decision. The message allows a call only once."""
+    """Return the message that brings a decision to the plugin. An approval is valid for one call only."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -368,7 +368,7 @@ def _plugin_reply(record: Record, request: Request) -> Fields:
 
 
 def read_plugin_request(message: Fields, workspace: Path) -> Request:
-    """Return the request in a message of the plugin. Raise ValueError if there is none."""
+    """Return the request in a message of the plugin. Raise ValueError if the message has no request."""
     asked, call, begun = nested(message, "asked"), nested(message, "call"), text(message, "directory") or workspace
     source, session_id, nonce = text(message, "program") or "", text(asked, "sessionID"), text(message, "nonce")
     if source not in _NAMES or not session_id or not nonce:
@@ -437,7 +437,7 @@ def _texts_in(fields: Fields, key: str) -> list[str]:
 
 
 def _find_watched(message: Fields) -> Path:
-    """Return the program's directory, or its nearest parent if a screen shows only the parent."""
+    """Find the nearest directory that is shown: the program's, or a parent. If none is shown, return the program's."""
     begun = Path("/", text(message, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 

@@ -1,7 +1,7 @@
 """The dialog in which the operator makes a decision. Only the key `ctrl+s` signs and records the decision.
 
 The frame at the top has facts about the task, the operator's choices, and a line on the effect of the key. Below the
-frame are the document to hand on, and the words of agents. The key works only after the operator could read everything.
+frame are the document to hand on, and the words of agents. A long text must be read to its end before the key works.
 """
 
 import asyncio
@@ -310,7 +310,7 @@ def _widgets_of(field: Field) -> Iterator[Widget]:
 class DecisionScreen(ModalScreen[DialogEnd | Action]):
     """Shows the form of a decision. The result is how the operator left, or the action that they want instead.
 
-    `place` has facts on where the task is. In a review, `queue` has the number of this dialog and of all dialogs.
+    `place` has facts on where the task is. In a review, `queue` has this dialog's number and the number of all dialogs.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -510,7 +510,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
         self._footer.redraw()
 
     def _subtitle(self) -> str:
-        """Return words on this dialog's number in a review, and on the time that is left to answer other requests."""
+        """Return a line with this dialog's number in a review, and with the time left to answer other requests."""
         parts = [f"{self._queue[0]} of {self._queue[1]}"] if self._queue is not None else []
         own = self.case.request.request_id if isinstance(self.case, RequestCase) else None
         asked = chain(*(task.requests for task in self._app.monitor.tree.asking_tasks()))
@@ -689,7 +689,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
             self.leave(action)
 
     def action_changes(self) -> None:
-        """Switch between the changes to the last handoff and the editor."""
+        """Switch between the editor and the page of changes."""
         if self._document:
             self._document.toggle_changes()
 

@@ -32,7 +32,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen, has_hidden_blanks
 from agentwatch.view.words import plural
 
-_RETRY_SECONDS = 2.0  # the pause before a host that sent no text is asked again
+_RETRY_SECONDS = 2.0  # seconds until a host that sent no text is asked again
 _CHECK_DELAY = 0.2  # seconds from the last key press until the document is made and checked again
 _LONG_LINES = 100  # lines: the operator must scroll through a longer document before signing
 _LARGEST = 128 * 1024  # characters: a larger document is not shown, because its layout takes seconds

@@ -138,5 +138,5 @@ class MonitorScreen(Screen[ScreenResultType]):
         return why_not(task, action, self._clock())
 
     def _would_answer(self, action: Action) -> bool:
-        """Return whether the action would answer a request, first of the selected task, or else of any other task."""
+        """Return whether the action would answer a request. This may be a request of a task that is not selected."""
         return action is Action.RESPOND and task_to_answer(self._monitor.tree, self.task_id, self._clock()) is not None

@@ -51,7 +51,7 @@ class PageContent(NamedTuple):
 
 
 class InspectScreen(MonitorScreen[None]):
-    """Shows one page. A key switches to the next page. Each function in `pages` makes one page. It runs in a thread."""
+    """Shows one page. A key switches to the next page. Each function in `pages` makes one page, in a thread."""
 
     BINDINGS = bindings(Home.INSPECT)
 

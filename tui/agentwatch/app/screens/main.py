@@ -68,7 +68,7 @@ def _has_open_request(task: Task) -> bool:
 
 
 class MainScreen(MonitorScreen[None]):
-    """The main screen. A narrow screen shows the tree, or with the CSS class `-page` the details."""
+    """The main screen. A narrow screen shows the tree. With the CSS class `-page`, it shows the details."""
 
     BINDINGS = bindings(Home.MAIN)
 
@@ -337,8 +337,8 @@ class MainScreen(MonitorScreen[None]):
         self._go_to_tree()
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next (`step` 1) or the previous (-1) task that needs the operator and matches the filter. Forward,
-        tasks with a new request come first, unless the selected task has a request."""
+        """Go to the next (`step` 1) or the previous (-1) task that needs the operator and matches the filter. For
+        `step` 1, tasks with a new request come first, unless the selected task has a request."""
         tree, selected = self._monitor.tree, self.selected
         preferred = [one for one in tree.queue if _has_open_request(tree.tasks[one]) and not tree.tasks[one].seen]
         is_next = step > 0 and not (selected and _has_open_request(selected))

@@ -19,7 +19,7 @@ _SHOWN = 200  # the most files with a problem that are listed
 
 
 def _bind_keys_of(command_id: str, action: str) -> Binding:
-    """Return a binding that gives a command's keys another action. The operator's own keys apply here, too."""
+    """Return a binding that gives a command's keys another action. It also follows the operator's own keys."""
     return Binding(",".join(COMMANDS[command_id].keys), action, show=False, id=command_id)
 
 

@@ -140,8 +140,8 @@ def latest_span(spans: Sequence[Span]) -> Span:
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:
-    """Return the intervals in which the task is known to have worked. A parent task has only intervals of length 0, at
-    the beginning and the end of each attempt, because it may have waited for its children between."""
+    """Return the intervals in which the task is known to have worked. A parent task may have
+    waited for its children. So it has only intervals of length 0, at the beginning and the end of each attempt."""
     times: list[Interval] = []
     for attempt, (start, last) in ((one, signs) for one in task.attempts if (signs := _first_and_last_sign(one))):
         end = max(last, task.updated_at) if attempt is task.attempts[-1] else last
@@ -185,7 +185,7 @@ class Axis:
 
 
 def _interpolate(value: float, known: list[float], wanted: list[float], slope: float) -> float:
-    """Map a value from `known` to `wanted` points: interpolate between two points, or use `slope` outside of all."""
+    """Map a value from `known` to `wanted` points. Interpolate between points. Use `slope` outside of all points."""
     if value <= known[0]:
         return wanted[0] + (value - known[0]) * slope
     if value >= known[-1]:
@@ -267,8 +267,8 @@ class Frame(NamedTuple):
 
 
 def fit_scale(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, float]:
-    """Return the finest scale (seconds per column) at which all of time fits into `room` columns, and the number of
-    columns of a folded idle time. All folds together take at most half of the room."""
+    """Return a scale (seconds per column), and how many columns a folded idle time has. It is the finest scale at
+    which all of time fits into `room` columns. All folds together take at most half of the room."""
     work = sum(end - start for start, end in stretches)
     count = len(stretches) - (stretches[-1][1] >= now)
     folds = min(FOLD * count, room / 2)
@@ -385,7 +385,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._move_time(self.frame.axis.scale * (end - start) / (width * 0.7), start, width * 0.05)
 
     def _span_ends(self) -> list[float]:
-        """Return the cells at which spans of the selected task begin or end. The last activity below is also an end."""
+        """Return the cells at which the selected task's spans begin or end, and the cell of the last activity below."""
         task, now = self.cursor_task, self.frame.now
         ends = [at for span in (spans_of(task) if task else ()) for at in (span.start, span.until(now))]
         ends += [task.below.active_at] if task and task.below and ends else []
@@ -484,7 +484,7 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
         if is_open and span.asks:
             bar.write(present + 2, f"NEEDS YOU {length}", palette.needs_you)
         else:
-            # The words go to the right of the present if the span goes on, or if there is no room on the left.
+            # The words go to the right of the present if the span goes on, or if they do not fit to its left.
             x = present + 2 if is_open or end + 1 + len(words) > present else end
             bar.write(x, span.look.glyph, style)
             bar.write(x + 1, words, Style.null() if is_open else palette.muted)

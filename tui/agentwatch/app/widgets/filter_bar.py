@@ -36,7 +36,7 @@ class _Completion(Suggester):
 
 
 class _Field(Input):
-    """The text field of the filter. It passes keys that come right after enter on to the tree."""
+    """The text field of the filter. Keys that come right after enter go to the tree."""
 
     def __init__(self, done: Callable[[], None], **options: Any):
         super().__init__(**options)
@@ -95,7 +95,7 @@ class FilterBar(Horizontal):
         )
         self._note = Static(id="filter-note", markup=False)
         self._fault = self._count_words = ""
-        self._earlier: list[str] = []  # the filters that were kept, oldest first
+        self._earlier: list[str] = []  # the filters with which the operator left the field, oldest first
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
@@ -182,7 +182,7 @@ class FilterBar(Horizontal):
         self._set_field(longer)
 
     def action_earlier(self) -> None:
-        """Bring back the latest kept filter. If the field has a kept filter, bring back the filter before it."""
+        """Bring back the latest of the earlier filters. If the field has an earlier filter, go back by one more."""
         text = self._field.value
         if self._earlier and (not text or text in self._earlier):
             self._set_field(self._earlier[(self._earlier.index(text) if text else 0) - 1])

@@ -11,7 +11,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, join_ends, widt
 
 # In these places, the words of decisions are left out to make room for the place's own keys.
 _READING_PLACES = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
-# Cells: from this width on, the palette's key is shown, and each key for another decision has words of its own.
+# Cells: from this width on, the palette's key is shown, and each key for a kind of decision has its own words.
 _ROOMY = 100
 
 

@@ -34,7 +34,7 @@ _MODES = {
 class Facts(NamedTuple):
     """The values that header and footer show, apart from the selected task. `title` is untrusted.
 
-    `now` is the number of tasks in the group NOW. `present` has their number by state.
+    `now` is the number of tasks in the group NOW. `present` has the number of these tasks in each state.
     """
 
     title: str = ""
@@ -68,7 +68,7 @@ class Header(LineWidget):
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
         title = Part(clip(clean_row(facts.title), max(width // 5, 8)), palette.muted)
-        # This gap depends on the width alone, so that the mark keeps its place.
+        # This gap depends only on the width, so that the mark keeps its place.
         full_title = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
         short_title, mark_part = [Part(" "), title, Part("  ")], Part(mark, style)
         word = f"connecting to {plural(connecting, 'host')}" if connecting else mode
@@ -91,7 +91,7 @@ class Header(LineWidget):
             if room >= (least if health[1] in line else 0):
                 break
         while room < 0 and len(line) > len(short_title) + 2:
-            # Drop the last counts that do not fit. A count that is cut would show a wrong number.
+            # Drop counts at the end until the line fits. A count that is cut would show a wrong number.
             room += width_of(line[-2:])
             del line[-2:]
         if why and health[1] in line:

@@ -149,7 +149,7 @@ class ThemedWidget(Widget):
 
 
 class LineWidget(ThemedWidget):
-    """Shows the lines that `make`, or else `make_lines`, returns. Call `redraw` if the lines may have changed."""
+    """Shows the lines that `make` returns (by default `make_lines`). Call `redraw` if the lines may have changed."""
 
     DEFAULT_CSS = """
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }

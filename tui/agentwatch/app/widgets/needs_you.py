@@ -40,7 +40,7 @@ class NeedsYou(LineWidget):
         self.cursor_id: str | None = None
 
     def set_filter(self, query: Query) -> None:
-        """Show the tasks that match the filter, and only the number of those that do not match."""
+        """Show the tasks that match the filter. Of the tasks that do not match, show only the number."""
         self._filter = query
         self.fit_lines(self._spare)
 
@@ -76,7 +76,7 @@ class NeedsYou(LineWidget):
         self.shown = asking[: max(self.size.height, 1)]
         selected = self.cursor_id
         if selected in asking and selected not in self.shown:
-            # Show the selected task in the last line, unless the only line has a time limit that must stay in sight.
+            # Show the selected task in the last line. But in a strip of one line, a time limit stays in sight.
             is_alone = len(self.shown) == 1
             self.shown[-1] = asking[0] if is_alone and _deadline(self._tree.tasks[asking[0]]) else selected
         tasks = [self._tree.tasks[one] for one in self.shown]

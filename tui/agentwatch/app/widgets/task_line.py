@@ -46,7 +46,7 @@ from agentwatch.view.words import (
 
 _INDENT = 2  # cells of indent for each level
 _TITLE = 10  # the fewest cells of a title at any depth, if the width allows
-_BAR = 6  # cells of the bar of done todos: narrow, so that tasks that need the operator stand out
+_BAR = 6  # cells of the bar for todos: narrow, so that tasks that need the operator stand out
 _TITLE_SHARE = 0.4  # beside long words on the activity, the title keeps this share of the room for both
 _LEAST_WORDS = 5  # cells: with less room behind the title, the activity is not shown
 
@@ -253,7 +253,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
 
 
 def _shorten_title(name: str, width: int, shared: int) -> str:
-    """Cut a title to `width` cells. First drop the words with which neighbours also begin."""
+    """Cut a title to `width` cells. First drop words with which neighbours' titles also begin."""
     starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
     if starts and cell_len(name) > width:
         start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])

@@ -194,7 +194,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self._first_row_id = self._row_id
 
     def _place_cursor(self, row: int, *, jumps: bool = False) -> None:
-        """Put the cursor on a row, at most on the last. Scroll the row into sight, or with `jumps` into the middle."""
+        """Put the cursor on a row, and scroll the row into sight. With `jumps`, scroll it into the middle."""
         self._set_cursor(row)
         height, row, top = self.size.height, self._row, self.scroll_offset.y
         if height and not top <= row < top + height:
@@ -210,7 +210,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self.cursor_id = rows[self._row].task_id if rows else None
 
     def _hold_selected_run(self) -> None:
-        """Keep the run with the cursor in its place in the order. Other runs may move."""
+        """The run that has the cursor keeps its place in the order. Other runs may move."""
         held = self.cursor_task if self._is_placed else None
         path = [held.task_id, *self._tree.ancestors(held.task_id)] if held else []
         self.order.hold_runs(path, self._clock())
@@ -224,7 +224,7 @@ class TaskTree(ThemedWidget, ScrollView, can_focus=True):
         self.row_count = len(self.rows)
         self.places = {row.row_id: place for place, row in enumerate(self.rows)}
         self.places |= {one: place for place, row in enumerate(self.rows) if row.chain for one in row.chain}
-        # If the row with the cursor is gone, take the nearest remaining row above, or else below.
+        # If the row with the cursor is gone, take the nearest remaining row above it. If there is none, look below.
         remaining = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
         place = self.places.get(cursor or "")
         self._set_cursor(self.places.get(next(remaining, ""), 0) if place is None else place)

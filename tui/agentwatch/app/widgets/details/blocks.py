@@ -143,7 +143,7 @@ class Quotation(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows in aligned columns. The last column wraps. It goes below columns that take over half of the width."""
+    """Rows in aligned columns. The last column wraps. If the other columns need over half the width, it goes below."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Content]]
@@ -510,7 +510,7 @@ def update_words(line: Static, words: Content) -> None:
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
     """A page of blocks, which is laid out again when the width changes.
 
-    If any lines in sight belong to an entry (`Line.entry`), the cursor is on such an entry.
+    If an entry (`Line.entry`) has a line in sight, the cursor is on an entry in sight.
     """
 
     BINDINGS = bindings(Home.LINES)
@@ -556,7 +556,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         return self._lines[number] if number < len(self._lines) else Line(NOTHING)
 
     def line_count_of(self, blocks: int) -> int:
-        """Return how many lines the first `blocks` quotations take. Only their first lines begin without a blank."""
+        """Return how many lines the first `blocks` quotations take. Each quotation begins without a leading blank."""
         ends = [number for number, line in enumerate(self.lines) if number and not line.startswith(" ")]
         return ends[blocks - 1] if len(ends) >= blocks else len(self.lines)
 

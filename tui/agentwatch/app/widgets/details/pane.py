@@ -87,7 +87,7 @@ class DetailsPane(Widget):
     DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
-    # The ids of the commands of the visible tab that have an effect now.
+    # The visible tab's commands (ids) that have an effect now.
     offered: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(self) -> None:
@@ -241,7 +241,7 @@ class DetailsPane(Widget):
 
 
 def tab_titles(task: Task, active: str, room: int) -> dict[str, Content]:
-    """Return the titles of the tabs with counts. If room is missing, cut long titles, except that of the active tab."""
+    """Return the titles of the tabs with counts. If room is missing, cut long titles except the active tab's."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
     false, todos = len(false_claims(task)), "/".join(map(str, task.progress or ()))
     counts = {
@@ -371,7 +371,7 @@ class LiveLog(Page):
     spellings: Sequence[str] = ()  # the paths by which transcripts may name the workspace
     names: Mapping[str, str] = {}  # the names of tasks by the digests of their prompts
     _key: Hashable = None
-    _is_reading = True  # whether the thread has not read any step yet
+    _is_reading = True  # True until the thread has read the transcript
 
     def __init__(self) -> None:
         super().__init__()

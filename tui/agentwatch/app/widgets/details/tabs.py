@@ -87,15 +87,15 @@ Made = TypeVar("Made")
 
 
 class NotMadeError(Exception):
-    """A thread must make a value before a tab can use it. The arguments are its key and the function to call."""
+    """A thread must make a value before a tab can use it. The arguments: the value's key, and the function to call."""
 
 
 @dataclass
 class View:
     """A task at the time `now` (epoch seconds), for its tabs.
 
-    `made_values` are the values that threads have made. The Attempts tab ignores the last `steps_back` attempts, and
-    compares the last two of the other attempts.
+    `made_values` are the values that threads have made. The Attempts tab leaves out the last `steps_back` attempts,
+    and compares the two attempts before these.
     """
 
     task: Task
@@ -348,7 +348,7 @@ def raw_tab(view: View) -> Iterator[Block]:
     versions = [(title, version) for part, title in titles.items() for _, version in view.latest_versions(part)]
     for title, version in versions:
         source = view.text_of(version)
-        # Findings count lines as editors do, where a lone carriage return ends a line, too.
+        # Findings count lines as editors do. For editors, a carriage return without a line feed also ends a line.
         lines, note = clean_lines(re.sub("\r\n?", "\n", source or "").removesuffix("\n"))
         note = "its text is gone: the file was deleted or rewritten" if source is None else note
         words = f"   {note or plural(len(lines), 'line')}"
