@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def _refuse_missing(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse a missing or blank value. The second validation passes no context and refuses nothing."""
+    """Refuse a missing or blank value. Without a context (in the second validation), refuse nothing."""
     if info.context and (value is None or (isinstance(value, str) and not value.strip())):
         raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value
@@ -84,14 +84,14 @@ def _rules_by_field(contract: Contract) -> dict[str, dict[str, str]]:
 def _note_errors(
     contract: Contract, raw: Any, error: ValidationError, findings: Findings, at: str
 ) -> dict[Location, Any]:
-    """Report the broken rule of each error. Return the wrong places, each with the word that was meant or None."""
+    """Report the broken rule of each error. Return the wrong places, each with the intended word or None."""
     edits: dict[Location, Any] = {}
     known = _rules_by_field(contract)
     for item in error.errors():
         where = place = item["loc"]
         value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
         path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
-        # A rule for `*` covers the fields of a section that have no own rule.
+        # A rule for `*` covers the fields of a section that have no rule of their own.
         rules = known.get(path.removesuffix("[]")) or known.get(f"{at}.*", {})
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]

@@ -385,7 +385,7 @@ def _plain(status: object) -> str:
 
 
 def _read_outcome(status: object, findings: Findings) -> Outcome | None:
-    """Return the outcome that a status word means, or None if unknown. Report a word that the contract lacks."""
+    """Return the outcome that a status word means, or None if unknown. Report a word that is not in the contract."""
     if not isinstance(status, str):
         return None
     meant = _plain(status)
@@ -401,7 +401,7 @@ def _read_outcome(status: object, findings: Findings) -> Outcome | None:
 
 
 def _find_blockers(top: Json) -> list[str] | None:
-    """Return the texts of unresolved blockers, or None. They are read from `blockers` and from similar keys."""
+    """Return the texts of unresolved blockers, or None. Read `blockers` and keys with similar names."""
     found: list[str] = []
     for value in filter(None, map(top.get, ("blockers", "blocking_issues", "blocker", "blocking_issue"))):
         for entry in _as_list(value)[:MAX_ENTRIES]:

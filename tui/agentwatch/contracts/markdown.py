@@ -48,7 +48,7 @@ class Fence(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A heading, and the lines below it before `end`. `header` is its name in the contract, or None."""
+    """A heading, and the lines below it up to `end`. `header` is its name in the contract, or None."""
 
     header: str | None
     line: int
@@ -100,7 +100,7 @@ def scan_blocks(lines: list[str]) -> Page:
     fence, in_comment, end = "", False, len(lines)
     front = 0
     if lines and lines[0].rstrip() == "---":
-        # Front matter ends with a second `---`. If a heading comes before that line, it is no front matter.
+        # Front matter ends with a second `---`. A text with a heading before that line has no front matter.
         for index, line in enumerate(lines[1:200], 1):
             if re.match(r"##+[ \t]", line):
                 break

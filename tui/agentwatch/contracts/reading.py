@@ -27,7 +27,7 @@ from agentwatch.text import fold_case, quote_text
 
 MAX_LINES = 5_000  # the most lines of a return that are read; even a long return has only about 100 lines
 _ATTEMPTS = 20  # after so many broken JSON objects, the rest of a text is not searched
-_FENCES = 200  # so many fenced blocks of a text are read, and so many returns outside fences
+_FENCES = 200  # the most fenced blocks of a text that are read, and the most returns outside fences
 Part = tuple[Location, int]  # a place in a JSON text, and its offset
 _DECODER = json.JSONDecoder()
 # The path of a checklist. Group 1 is None for a plain `todos.md`, which may be anybody's notes.
@@ -170,7 +170,7 @@ def _is_return_meta(top: Json, word: str, *, is_return: bool) -> bool:
     """Tell whether an object follows return-meta. `is_return`: it also looks like a subagent-return."""
     if is_return:
         return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or _count_keys(top, _DIALECT_KEYS) > 0
-    # The status word is not enough. The object needs another key of a return, or two keys for a common word.
+    # The status word is not enough. The object needs another key of a return, or two more keys if the word is common.
     telling = 2 * _count_keys(top, "delegation_path partial_progress completion_data")
     return word in STAGE_WORDS and telling + _count_keys(top, "artifacts session_id agent_type") > (word in _COMMON)
 
@@ -222,14 +222,14 @@ MAX_DEPTH = 100  # the deepest nesting that is read; contracts need five levels
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
 _DIGITS = 4_000  # the most digits of an integer; Python itself refuses more than 4,300
-# An escape of half a surrogate pair. The parser would make a character of it that no encoding can write.
+# An escape of half a surrogate pair. The parser would turn it into a character that no encoding can write.
 _LONE_SURROGATE = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 
 def _parse_json(text: str) -> tuple[Any, set[str]]:
-    """Return (value, faults) of a JSON text. Faults are numbers that are not JSON, and "" for repeated keys."""
+    """Return (value, faults) of a JSON text. The faults are numbers that JSON forbids, and "" if a key is repeated."""
     odd = set[str]()
 
     def members(pairs: list[tuple[str, Any]]) -> Json:
@@ -262,8 +262,8 @@ def _locate_break(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
 
 
 def _scan_json(text: str, most: float = math.inf) -> tuple[list[Part], int | None]:
-    """Return (places with their offsets, offset where the scan stopped). The scan stops after about `most` places, or
-    where the text is nested too deeply. If it did not stop, the offset is None."""
+    """Return the places with their offsets, and the offset where the scan stopped (None if it did not stop). It stops
+    after about `most` places, or where the text is nested too deeply."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
     before = ""
@@ -354,7 +354,7 @@ class JsonSource:
 
 
 def _read_json(text: str, name: str, named: Contract | None = None, *, is_report: bool = False) -> OpenDocument | None:
-    """Read a file as JSON. `named` is the contract that its name demands. With `is_report`, it may be a report."""
+    """Read a file as JSON. Its name demands the contract `named`. With `is_report`, the file may be a report."""
     if not named and not is_report and not _CONTRACT_KEY.search(text):
         return None
     source = JsonSource(text)
@@ -368,7 +368,7 @@ def _read_json(text: str, name: str, named: Contract | None = None, *, is_report
             broken = _judge_json(source, named)
             inner = next((one for _, one in _find_objects(text, name) if one.contract is named), broken)
             return replace(broken, document=inner.document, model=inner.model)
-    # A file with the name of a return-meta may have any other valid object.
+    # A file with the name of a return-meta may hold any other object instead, if the JSON is valid.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
     return None if not named or is_anything else _judge_json(source, named, recognised=False)
 
@@ -498,7 +498,7 @@ def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
 
 
 def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
-    """Read the first packet of a prompt, or return None. A return in the prompt is only an example."""
+    """Read the first packet of a prompt, or return None. Ignore returns in the prompt: they are only examples."""
     page = scan_blocks(lines)
     for index, fence in enumerate(page.fences[:_FENCES]):
         found = _read_fenced_packet(page, fence, name, leading=index == 0 and _is_first_block(page, fence))
@@ -538,7 +538,7 @@ def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_fenced_return(text: str, name: str) -> OpenDocument | None:
-    """Read the only return in the fences of a file. Return None if the fences have no return or several."""
+    """Read the return in a fence of a file. Return None if the fences have no return, or more than one."""
     if not (("```" in text or "~~~" in text) and _MAY_BE_FENCED.search(text)):
         return None
     page, found = scan_blocks(split_lines(text)[:MAX_LINES]), list[OpenDocument]()
@@ -566,7 +566,7 @@ def _find_objects(text: str, name: str, *, is_prompt: bool = False) -> Iterator[
     if not _CONTRACT_KEY.search(text):
         return
     position = failures = 0
-    # At most so many objects of a text are read.
+    # Read at most this many objects of a text.
     for _ in range(5_000):
         match = _OBJECT.search(text, position)
         if not match or failures == _ATTEMPTS:

@@ -183,7 +183,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
 
 
 def _read_rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
-    """Return the lines outside fences. If these lines have no key of `known` (or no text), return all lines."""
+    """Return the lines outside fences. If they have no key of `known` (or no text, if `known` is empty), return all."""
     rows, outside, counts = list[Row](), list[Row](), False
     for section in sections:
         for index in range(section.line + 1, section.end):
@@ -287,7 +287,7 @@ def _read_attestation(rows: list[Row] | None, keys: SectionKeys, findings: Findi
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    # By the key of a list: (line index, text) if text follows the key instead of bullets.
+    # By the key of a list: (line index, text) of a text that follows the key where bullets should be.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
         if key_line:

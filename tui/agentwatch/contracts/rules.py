@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
     @property
     def level_words(self) -> str:
-        """The severity in words, with the contract (if any) in which `check` only warns."""
+        """The severity, with a note if `check` only warns of this rule in one of the contracts."""
         return f"{self.severity} (in a {self.warns_in}, `check` only warns)" if self.warns_in else self.severity.value
 
 
@@ -107,7 +107,7 @@ def quote_value(value: object) -> str:
 
 @dataclass(slots=True)
 class Findings:
-    """The broken rules of a document, each at a line or a place. Lines begin at `first_line`. Places are below `at`."""
+    """The broken rules of a document, each at a line or a place. Lines begin at `first_line`, places inside `at`."""
 
     first_line: int = 1
     at: Location = ()

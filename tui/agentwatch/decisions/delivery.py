@@ -39,10 +39,10 @@ from agentwatch.text import clean, clean_lines, clean_name
 
 MIRROR = f"{DOT}/{NAME}"
 RECEIPTS = "receipts"
-NOT_DELIVERED = "recorded, not delivered: "  # in front of the reason, for people
+NOT_DELIVERED = "recorded, not delivered: "  # begins a message to people; the reason follows
 UNWRITTEN = "agentwatch was told to write nothing into the workspace"
 
-MOST = 20_000  # most files of a directory that are read
+MOST = 20_000  # maximal number of files that are read in a directory
 
 _MODE = 0o644
 _FENCE = re.compile("`{3,}")
@@ -73,7 +73,7 @@ def forgery_finding(why: str) -> Finding:
 
 
 class Mirror(NamedTuple):
-    """The state of the mirror: ids of undelivered decisions (`pending`), the reason, and forged files (`foreign`)."""
+    """The mirror's state: ids of undelivered decisions (`pending`) with the `reason`, and forged files (`foreign`)."""
 
     pending: tuple[str, ...] = ()
     reason: str | None = None
@@ -103,7 +103,7 @@ def deliver_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust)
 
 
 def read_mirror(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
-    """Read at most MOST files of a mirror. For each, yield its verified decision, or the problem if it has none."""
+    """Read at most MOST files of a mirror. For each, yield its verified decision, or a problem."""
     for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
         match = _FILE.match(name)
         if not match or match[2] == "md":
@@ -207,9 +207,9 @@ class ReceiptBook:
     ) -> Claim:
         """Write the receipt of a stage unless one exists, and return who wrote it first. Raise ReceiptError on failure.
 
-        `since` is the time of the decision. The stage may end with a dot and the reader's name, at most 15 small
-        letters. The receipt goes into the state directory. If that cannot be written, or if the caller is `inside` a
-        sandbox, the receipt goes into the workspace. A `private` receipt never goes into the workspace.
+        `since` is the time of the decision. The stage may end with a dot and the reader's name, at most 15
+        lower-case letters. The receipt goes into the state directory. If that cannot be written, or if the caller is
+        `inside` a sandbox, the receipt goes into the workspace. A `private` receipt never goes into the workspace.
 
         With the stage CLAIM, a caller reserves the decision for itself. Exactly one caller wins. A caller that can
         write both directories must be first in both. So a caller inside and a caller outside a sandbox never both win.
@@ -249,7 +249,7 @@ class ReceiptBook:
             _add_receipts(public, directory, claimed=True)
         for one in records:
             if one.request:
-                # A claim shows as READ. But a hook or connection claims an answer, and no agent has read it yet.
+                # A claimed decision was read. But a hook or a connection claims an answer before the agent reads it.
                 receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
@@ -259,7 +259,7 @@ def _publish_receipt(directory: Directory, decision_id: str, stage: str, by: str
     # No receipt is older than its decision, even if the clock was set back. The texts sort like the times.
     at, kind, about = max(format_time(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
     fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
-    # An expired decision with the same id may have a receipt of the first name. So there is a second name.
+    # The first name may belong to an expired decision with the same id. Then the second name is used.
     anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
     for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():

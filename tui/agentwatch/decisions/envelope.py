@@ -1,8 +1,8 @@
 """The signed envelope around a decision (DSSE with Ed25519), and the keys whose signatures are accepted.
 
-Format: https://github.com/secure-systems-lab/dsse. The signature covers the content and its type, so nothing else can
-pass for a decision. The signature is verified before the content is parsed. An envelope has only one valid spelling, so
-every changed bit is noticed.
+Format: https://github.com/secure-systems-lab/dsse. The signature covers the content and its type, so no other content
+can pass for a decision. The signature is verified before the content is parsed. An envelope has only one valid
+spelling, so every changed bit is noticed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def parse_public(text: str) -> PublicKey:
 
 
 def parse_trust(text: str) -> Trust:
-    """Return the keys in the value of KEYS_ENV, separated by spaces or commas. Raise KeyProblemError."""
+    """Parse a value of KEYS_ENV: keys, separated by spaces or commas. Raise KeyProblemError if a key is malformed."""
     keys, operators = list[TrustedKey](), list[TrustedKey]()
     for word in text.replace(",", " ").split():
         (operators if word.startswith(OPERATOR) else keys).append(TrustedKey(parse_public(word.removeprefix(OPERATOR))))

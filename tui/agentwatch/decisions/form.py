@@ -44,12 +44,12 @@ ABORTED = "E_ABORTED_BY_OPERATOR"
 _REPORT = "final.return.md"
 _MOST = 20  # failed tasks that a final report names
 _OBJECT = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS = 50  # most places in a text at which a packet (the handoff's JSON) is searched
+_MOST_OBJECTS = 50  # maximal number of places in a text at which a packet (the handoff's JSON) may begin
 
-# The most texts (questions, options, descriptions) of a request. A longer request must be answered in its program.
+# The most texts (questions, options, descriptions) of a request. A request with more texts is answered in its program.
 _MOST_TEXTS = 400
 _LONGEST_RULE = 1_000
-# Characters of a question, label or description. A request with a longer one must be answered in its program.
+# The most characters of a question, label or description. If one is longer, the program itself must be answered.
 LONGEST = 2_000
 DIGITS = 8  # the first digits of a request's id: they are shown, and commands accept them
 _LONGEST_ID = 1_000
@@ -185,8 +185,8 @@ class DecisionForm:
 def decision_facts(
     seen: Task, task: Task, subject: Subject, action: Action, params: Params, *, now: float, writes: str
 ) -> Iterator[Fact]:
-    """Yield the lines of a decision's preview. `seen` is the task when the form opened, and `task` is the task now.
-    `writes` says where the decision will be recorded."""
+    """Yield the lines of a decision's preview. `seen` is the task as it was when the form opened. `task` is the
+    task as it is now. `writes` says where the decision will be recorded."""
     look = LOOKS[seen.shown]
     standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quote_text(clean_name(subject.task_id, _LONGEST_ID), _LONGEST_ID)
@@ -201,7 +201,7 @@ def decision_facts(
         words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
         at = (f" seen {ago((latest or returned).at, now)},", "")
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
-    # A fault that the question already names is not repeated. So the keys have the wording of the question.
+    # Do not repeat a fault that the question names. The keys have the question's wording, so that they are found in it.
     false = {claim.path: f"{claim.path}: {claim.detail}" for claim in false_claims(task)}
     errors = (one for one in (returned.findings if returned else ()) if one.severity is Severity.ERROR)
     broken = {one.message.partition("; ")[0]: f"{one.rule}, {one.message}" for one in errors}
@@ -267,7 +267,7 @@ def why_too_long(request: Request) -> str | None:
 
 
 class RequestForm:
-    """The form in which the operator answers a program's request. Only for a question, an answer is preselected."""
+    """The form in which the operator answers a program's request. An answer is preselected only for a question."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -522,7 +522,7 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
 
 
 def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
-    """Return the final error report of an aborted task, with its failures and those of the `failed` tasks below it."""
+    """Return the final error report of an aborted task. Add the failures of the `failed` tasks below it."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
     failure = f": {words}" if (words := _failure_text(task)) else ""
     evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _attempt_files(task)]

@@ -1,10 +1,10 @@
-"""The operator's signing key and the trusted keys of others, readable by the operator alone.
+"""The operator's signing key and the trusted keys of others. Only the operator can read these files.
 
 <configuration directory>/keys/            0700
     decisions.key                          0600, PKCS8; encrypted if there is a passphrase
     decisions.pub                          the public key, to give to an orchestrator
     retired/<key id>.pub                   replaced keys; signatures from before the replacement stay valid
-    operators/<key id>.pub                 0600, an operator on another machine who may ask this one for decisions
+    operators/<key id>.pub                 0600, an operator on another machine who may ask this machine for decisions
     hosts/<key id>.pub                     0600, a host whose events and decisions are believed
 """
 
@@ -108,7 +108,7 @@ class Keys:
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
-        """Encrypt the signing key with another passphrase, or with none. `current` returns the present passphrase."""
+        """Store the signing key with a new passphrase, or with none. `current` returns the old passphrase."""
         with self._open_directory(make=True) as directory, directory.locked():
             key = self._parse_private(self._read_private(directory), current)
             directory.replace(PRIVATE, _to_pem(key, passphrase))

@@ -4,8 +4,8 @@
     000001-<decision id>.json                  0600, one signed decision each
     aside/                                     faulty files that the operator moved away
 
-Each file is verified alone, and then against the file before it. After a faulty file, the earlier decisions stay valid.
-No later file is valid until the operator has moved the faulty part away.
+Each file is verified by itself, and then against the previous file. If a file is faulty, the decisions before it stay
+valid. The files after it are invalid until the operator has moved the faulty part away.
 """
 
 import hashlib
@@ -138,7 +138,7 @@ def file_number(name: str) -> int | None:
 
 def verify_record(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
     """Verify the bytes of a signed decision. Return the decision and the id of the key that signed it. If
-    `workspace_id` is None, accept decisions about all workspaces. Raise EnvelopeError or RecordError."""
+    `workspace_id` is None, accept all workspaces. Raise EnvelopeError or RecordError if the bytes are invalid."""
     payload, keyid = open_envelope(data, trust.signers)
     record = parse(payload)
     if workspace_id not in (None, record.workspace_id):
@@ -237,7 +237,7 @@ class Ledger:
         self, draft: Record, key: SigningKey, trust: Trust, find_digest: Callable[[], str | None]
     ) -> DecisionMade:
         """Sign and write a decision, and return it with its number. `find_digest` reads the return's current sha256.
-        After UncertainError it may be recorded. After any other DecisionError it is not recorded."""
+        After UncertainError the decision may be recorded. After any other DecisionError it is not recorded."""
         try:
             with Directory.open_or_make(self.directory, self.disk) as directory:
                 status = self.disk.fstat(directory.descriptor)
@@ -253,8 +253,8 @@ class Ledger:
             raise self._not_recorded_error(error) from error
 
     def note_refusal(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
-        """Call `write` while the ledger is locked. `write` notes that a signed request was refused. If the request has
-        a decision already, return only the decision. Raise LedgerError."""
+        """Lock the ledger and call `write`, which notes that a signed request was refused. But if a decision is already
+        recorded for this request, return the decision and do not call `write`. Raise LedgerError if this fails."""
         with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
             entry = self._read(directory, trust).find_by_request(signed_request)
             if not entry:
@@ -262,12 +262,12 @@ class Ledger:
             return entry
 
     def read_bytes(self, entry: ChainEntry) -> bytes:
-        """Return the bytes of a decision's file. Raise LedgerError."""
+        """Return the bytes of a decision's file. Raise LedgerError if the file cannot be read."""
         with self._ledger_errors(), Directory.open(self.directory, self.disk) as directory:
             return directory.read(entry.name, LARGEST)
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move the faulty files and all files after them to `aside/`. Return the moved names. Raise LedgerError."""
+        """Move the faulty files and all files after them to `aside/`. Return their names. May raise LedgerError."""
         with self._ledger_errors(), Directory.open_or_make(self.directory, self.disk) as directory, directory.locked():
             why_broken = {one.name for one in self._read(directory, trust).problems if file_number(one.name)}
             names = sorted(why_broken.intersection(directory.names()))

@@ -1,6 +1,6 @@
-"""Says which decisions the error-propagation contract allows for a task, and why not others.
+"""Says which decisions the error-propagation contract allows for a task, and why it forbids the rest.
 
-The functions read and write nothing. Their sentences quote no untrusted text but the names of modes, cleaned.
+The functions read and write nothing. Their sentences quote only one kind of untrusted text: cleaned names of modes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from agentwatch.delegation.standing import (
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quote_text
 
-_MOST_MODES = 8  # most modes that are offered; the operator can write any other mode
+_MOST_MODES = 8  # maximal number of modes that are offered; the operator can write any other mode
 
 _FAILED = frozenset({State.FAILED, State.INVALID})
 _AT_WORK = frozenset({State.SUBMITTED, State.WORKING})

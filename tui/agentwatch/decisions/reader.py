@@ -60,9 +60,9 @@ class LookupResult(NamedTuple):
 class Question(NamedTuple):
     """The attempt about which an agent wants a decision. A field that is None or empty restricts nothing.
 
-    A decision fits if its return has one of the digests in `returns`, where None means that there is no return.
-    Decisions about attempts before `since` do not fit. Decisions that were `carried_out` do not fit. Decisions in
-    `over`, whose fitter has ended, do not fit. If the attempt has no result (`is_final`), an abort fits as well.
+    A decision fits only if the digest of its return is in `returns` (None stands for no return). Decisions about
+    attempts before `since` do not fit. Decisions whose ids are in `carried_out` or `over` (their fitter has ended) do
+    not fit. If the attempt has no result (`is_final`), an abort fits with any return and any handoff.
     """
 
     task_id: str | None
@@ -154,7 +154,7 @@ class Reader:
     def _read_records(self, trust: Trust) -> tuple[str, list[Record], list[ChainProblem]]:
         """Return the place that was used (ledger or mirror), its decisions about attempts, and the refused files."""
         mirrored, chain = list[ChainEntry | ChainProblem](), None
-        # Read the mirror before the ledger. A decision that is recorded in between is then not refused.
+        # Read the mirror before the ledger. Then a decision that is recorded between the two is not refused.
         try:
             with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
                 mirrored += read_mirror(directory, trust, self._workspace_id)
@@ -241,13 +241,13 @@ class Reader:
         return None
 
     def claim(self, record: Record, by: str) -> Claim:
-        """Claim a decision, so that only one agent carries it out. Return who claimed it first. Raise ReceiptError."""
+        """Claim a decision, so that only one agent carries it out. Return who was first. May raise ReceiptError."""
         return self._book.write_receipt(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """Return the question about an attempt of a task. If `attempt` is None, ask about the latest attempt. A sandbox may
-    hide attempts, so the latest number in the tree is only a minimum."""
+    """Return the question about an attempt of a task. If `attempt` is None, ask about the latest attempt. Its number
+    may be higher than in the tree, because a sandbox may hide attempts."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.ended_escalations(task_id))

@@ -87,7 +87,7 @@ class Mitigation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The operator's answer to a question. `question` is None if one answer is for all that the task asked."""
+    """The operator's answer to a question. `question` is None if this answer is for all questions of the task."""
 
     question: str | None
     answer: str
@@ -255,7 +255,7 @@ def make_draft(
     expires_at: datetime | None = None,
     signed_request: str | None = None,
 ) -> Record:
-    """Return a new record. The ledger later replaces its number, which is 1. Raise RecordError if it is invalid."""
+    """Return a new record with the number 1, which the ledger later replaces. Raise RecordError if it is invalid."""
     try:
         return Record(
             version=_version_of(subject.request, signed_request),
@@ -295,7 +295,7 @@ def to_json(value: object) -> str:
 
 
 def error_words(error: ValidationError) -> str:
-    """Return the first validation error in words. The faulty value is left out, because it may be untrusted text."""
+    """Describe the first validation error. Leave out the faulty value, because it may be untrusted text."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     if place == "version":
@@ -328,7 +328,7 @@ def sign_request(request: SignedRequest, key: SigningKey) -> str:
 
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
     """Verify a request's envelope. Return the request and the id of its key. The caller checks whether the key is still
-    trusted. Raise EnvelopeError or RecordError."""
+    trusted. Raise EnvelopeError or RecordError if the envelope is invalid."""
     data, keyid = open_envelope(text.encode(errors="replace"), trust.requesters, REQUEST_TYPE)
     return _parse_request(data), keyid
 

@@ -62,7 +62,7 @@ from agentwatch.state import state_directory, workspace_id
 LIFETIME = timedelta(days=7)
 
 _OURSELVES = "agentwatch"
-_MOST_FORGED = 1_000  # most forged files of the mirror that are reported
+_MOST_FORGED = 1_000  # maximal number of forged files of the mirror that are reported
 _LOOK_SECONDS = 30.0  # the mirror is checked after this time even if no directory has changed
 
 
@@ -113,7 +113,7 @@ class DecisionService:
     # The key
 
     def why_locked(self) -> str | None:
-        """Return a sentence if the key is encrypted and not unlocked yet, else None. Raise KeyProblemError."""
+        """Return a sentence if the key is encrypted and still locked, else None. May raise KeyProblemError."""
         with suppress(KeyMissingError):
             if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
@@ -161,7 +161,7 @@ class DecisionService:
         find_digest: Callable[[], str | None],
         note: str = "",
     ) -> DecisionMade:
-        """Record a decision and deliver it. `find_digest` reads the return's current sha256. Raise DecisionError."""
+        """Record and deliver a decision. `find_digest` reads the return's current sha256. May raise DecisionError."""
         now = self.now()
         # A decision that ends its task asks for no work, so it never expires.
         ends = None if action in ENDING else now + self.lifetime
@@ -182,7 +182,7 @@ class DecisionService:
         note: str = "",
     ) -> DecisionMade:
         """Record the answer to a program's request, which was shown at this task and attempt. `why_gone` returns a
-        sentence if the program does not wait any more. Raise DecisionError."""
+        sentence if the program does not wait any more. Raise DecisionError if the answer cannot be recorded."""
         now = self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=to_asked(request))
         # A record's time has whole seconds, so the request's time limit is rounded up.
@@ -208,12 +208,12 @@ class DecisionService:
     # Reading
 
     def read(self) -> Chain:
-        """Return the valid decisions and the faulty files of the ledger. Raise DecisionError."""
+        """Return the valid decisions and the faulty files of the ledger. Raise DecisionError if it cannot be read."""
         return self.ledger.read(self.keys.trust())
 
     def update_mirror(self, *, writes: bool = True) -> Mirror:
         """Return the state of the mirror, with its forged files. If `writes`, first write the decisions that the mirror
-        lacks, and restore edited copies. Raise DecisionError."""
+        lacks, and restore edited copies. Raise DecisionError if this fails."""
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
         told = self.receipts(entry.record for entry in chain.about_attempts.values())
@@ -244,7 +244,7 @@ class DecisionService:
         ]
 
     def record_acted(self, decision: Decision, by: str) -> None:
-        """Write the receipt that the agent or program acted on the decision. Raise ReceiptError."""
+        """Write the receipt that the agent or program acted on the decision. Raise ReceiptError if this fails."""
         since = format_time(datetime.fromtimestamp(decision.at, UTC))
         is_private = bool(decision.request_id)
         self._book.write_receipt(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
@@ -259,7 +259,7 @@ class DecisionWatcher(Pollable):
         self._clock = clock
         self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: set[str] = set()  # ids of decisions that were acted on, but have no receipt for it
+        self._acted: set[str] = set()  # ids of decisions that were carried out, but whose receipt is unwritten
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
         self._looks_again = False

@@ -3,8 +3,8 @@
 Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The same key signs statements and decisions, in the
 same form of envelope. A file with several statements has one envelope per line.
 
-The subject of a statement is the latest attempt's handoff and return, with their digests. So other people find the
-statements about a file. The digests of earlier attempts are in the predicate (the statement's content).
+The subject of a statement is the latest attempt's handoff and return, with their digests. With the digests, other
+people find the statements about a file. Digests of earlier attempts are in the predicate (the statement's content).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 
 TYPE = "https://in-toto.io/Statement/v1"
-# The type of the predicate (the statement's content). In-toto prescribes: added keys need no new version.
+# The type of the predicate (the statement's content). By the rules of in-toto, added keys need no new version.
 PREDICATE_TYPE = "urn:agentwatch:task:v1"
 
 _OF_TASK = (
@@ -107,7 +107,7 @@ def statement_of(
 
 
 def verify_statement(data: bytes, trust: Trust) -> tuple[Statement, str]:
-    """Verify an envelope. Return its statement and the id of the signing key. Raise EnvelopeError or RecordError."""
+    """Verify an envelope. Return its statement and the signing key's id, or raise EnvelopeError or RecordError."""
     payload, keyid = open_envelope(data, trust.signers, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
@@ -126,7 +126,7 @@ def is_statement(data: bytes) -> bool:
 
 
 def _artifact_name(version: Seen, part: str) -> str:
-    """Return a name for a handoff or return. Both may be in one session with one path, so `part` is added."""
+    """Return a name for a handoff or return. Both may have the path of one session, so `part` is added."""
     return f"{version.path}#{part}" if version.stored else version.path
 
 

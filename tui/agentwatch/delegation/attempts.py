@@ -43,17 +43,17 @@ class Attempts:
         rules: Rules,
         is_gone: Callable[[str], bool],
     ):
-        """Find the attempts. `versions` are in the order of observation, and `runs` in the order of their beginning."""
+        """Find the attempts. `versions` are sorted by when they were observed, and `runs` by when they began."""
         self._known: dict[int, Attempt] = {}
         self.todos: Todos | None = None
         self.todos_at: float | None = None
         self._todos_of: Attempt | None = None  # the attempt whose run has the todos; None if a file has them
         self.checklist: Seen | None = None
-        self.moved_todo: Activity | None = None  # the todo in a file that is in progress, or else was ticked last
+        self.moved_todo: Activity | None = None  # in files: the todo in progress, or else the todo that was ticked last
         self.problems: list[Finding] = []
         self.updated_at = 0.0  # when a file last showed a sign of life
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        # By (attempt, path): ignored returns. Another file already has the return of the attempt.
+        # Returns that are ignored because another file already has a return of the attempt. By (attempt, path).
         self._other_returns: dict[tuple[int, str], Seen] = {}
         self._add_files(versions)
         self._add_runs(runs)
@@ -87,7 +87,7 @@ class Attempts:
                 if is_begun(document.items):
                     _note_sign_of_work(self.attempt(self.last or 1), version.at)
             elif returning and version.path not in returning:
-                # Ignore a return in a fence or a return only by name if the task has a real return.
+                # If the task has a real return, ignore returns in fences, and files with only the name of a return.
                 uncounted[version.path] = version
             elif not self._add_return(version, document):
                 continue
@@ -107,7 +107,7 @@ class Attempts:
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
                 )
-                # Beside handoffs with numbers, a handoff without a number is of attempt 1.
+                # If other handoffs have numbers, a handoff without a number belongs to attempt 1.
                 attempt = self.attempt(self.last + 1 if is_amended else 1)
             elif before.digest == version.digest:
                 # Equal bytes: the file was only moved, or written again.
@@ -120,7 +120,7 @@ class Attempts:
             self.add_problem(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
             return
         if not attempt.handoff and not is_begun(document.todos):
-            # The attempt began when the file was written. After a tick in its checklist, the file has a later time.
+            # The attempt began when the file was written. A tick in its checklist changes the time of the file.
             attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
         if is_begun(document.todos):
             _note_sign_of_work(attempt, version.at)
@@ -178,7 +178,7 @@ class Attempts:
         ]
 
     def _is_other_file(self, before: Seen, version: Seen) -> bool:
-        """Tell whether two versions are of different files. If the first file is gone, it was renamed or replaced."""
+        """Tell whether two versions are of different files. A first file that is gone was only renamed or replaced."""
         return before.path != version.path and not self._is_gone(before.path)
 
     # Runs
@@ -281,7 +281,7 @@ class Attempts:
         for decision in self._decisions:
             self._assign_decision(decision)
         for before, attempt in pairwise(self.all):
-            # After a failure without a decision, nobody asked for an attempt that only a return names.
+            # If nobody decided about a failure, nobody asked for a later attempt that only a return names.
             is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
             if (is_open or before.unasked) and not attempt.run and not attempt.handoff and attempt.returned:
                 attempt.unasked = True

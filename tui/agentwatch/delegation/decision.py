@@ -29,11 +29,11 @@ class ActionSpec(NamedTuple):
     word: str  # the name in forms
     short: str  # the name in a row, after the decision was made
     decided: str = ""  # the reason that is shown for the state of the task
-    state: str = ""  # the state of the attempt until the next one begins; "": the state does not change
+    state: str = ""  # the state of the attempt until the next attempt begins; "": unchanged
     # The consequence for the task. `{after}` is the number of the next attempt, and `{mode}` its mode.
     next: str = ""
     do_now: str = ""  # the instruction for the agent that reads the decision; `reader.instruction` fills it in
-    page: str = ""  # the heading of the decision's page in the workspace; "": `word`
+    page: str = ""  # the heading of the decision's page in the workspace; "": the same as `word`
     option: tuple[str, str] = ("", "")  # its option of `agentwatch decide`: (name of the value, help text)
     takes: frozenset[str] = frozenset()  # the parameters that a decision of this kind may have
     needs: tuple[str, ...] = ()  # the inputs that the operator must give: some of `mode`, `answers`, `note`
@@ -152,7 +152,7 @@ class Receipt(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The stage in words, with a note if only an agent reports the stage."""
+        """The name of the stage, with a note if only an agent reports that it was reached."""
         return f"{self.stage}{SAYS_SO if self.claimed else ''}"
 
 
@@ -184,7 +184,7 @@ class Decision:
 
     @property
     def words(self) -> str:
-        """The decision in words, with the operator's name (untrusted) if another operator made it."""
+        """The name of the decision. If another operator made it, that operator's name (untrusted) is added."""
         spec = SPECS[self.action]
         return f"{spec.word.lower()} by “{self.operator}”" if self.by_other else spec.short
 
@@ -209,8 +209,8 @@ class Decision:
         return self.read_at is not None
 
     def as_carried_out(self, at: float | None) -> Decision:
-        """Return a copy that is marked as carried out at `at` (None: unknown). A later event has shown this."""
-        # A decision that was carried out did not expire. But no later attempt can show that of an abort.
+        """Return a copy that is marked as carried out, as a later event shows. `at` is the time, or None if unknown."""
+        # A decision that was carried out did not expire. But later events cannot show that an abort was carried out.
         done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done
@@ -302,7 +302,7 @@ class Request:
     why_not: str = ""  # the reason why it cannot be answered here, and where it can be answered
     words: bool = False  # a denial can send words to the model
     rules: tuple[str, ...] = ()  # rules that allow similar calls for the rest of the session
-    ends_others: int = 0  # how many other open requests end if this one is denied
+    ends_others: int = 0  # how many other open requests end if this request is denied
     ends_turn: bool = False  # a denial without words ends the turn of the agent that asks
     call_id: str | None = None  # the id that the program gave the call, if known
     covered_by: str = ""  # the rule of the program that would have allowed it
@@ -380,5 +380,5 @@ def canonical_input(value: object) -> tuple[str, str]:
 
 
 def make_request_id(workspace_id: str, source: str, session_id: str, nonce: str, input_sha256: str) -> str:
-    """Return the id (32 hex digits) of a request and of its decision. Raise ValueError for invalid Unicode."""
+    """Return the id (32 hex digits) that a request and its decision share. Raise ValueError if Unicode is invalid."""
     return canonical_input([workspace_id, source, session_id, nonce, input_sha256])[1][:32]

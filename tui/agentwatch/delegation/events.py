@@ -1,5 +1,4 @@
-"""The events that are the only input of the delegation tree, and their parts: runs (executions of tasks) and
-claims of returns."""
+"""The events, the only input of the delegation tree. Their parts are runs (executions of tasks) and claims."""
 
 from __future__ import annotations
 
@@ -111,7 +110,7 @@ class Run:
     process_gone: bool | None = None  # whether its process is gone; None if unknown
     one_shot: bool = False  # its program ends after one turn, so no human waits in front of it
     waiting: str = ""  # its need for a human, such as "an answer: Which one?"
-    asked_at: float | None = None  # when its parent asked for it; the runs of a parent are sorted by it
+    asked_at: float | None = None  # when its parent asked for it; the runs of a parent are sorted by this time
     permits: tuple[Permit, ...] = ()  # the latest records of allowed or refused calls, oldest first
 
     @property
@@ -150,7 +149,7 @@ class Run:
 
 
 def find_moved_todo(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
-    """Return the todo that was newly begun, or else the last todo that was newly ticked, or None."""
+    """Return the todo that was begun after `before`, or else the last todo that was ticked after `before`, or None."""
     known = {todo.text: todo.status for todo in before or ()}
     moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
     status = next((one for one in (TodoStatus.IN_PROGRESS, TodoStatus.DONE) if one in moved), None)
@@ -233,7 +232,7 @@ class Rules(NamedTuple):
     max_retries: int = 1  # the retries that a parent may start
     low_confidence: float = 0.5  # a completed report with a lower confidence needs a review
     demands: bool = False  # whether a child has failed if its last words follow no contract
-    history_before: float = float("-inf")  # a task that has been silent since then (epoch seconds) is past
+    history_before: float = float("-inf")  # a task whose last sign of life was before this time (epoch seconds) is past
 
 
 class Seen(NamedTuple):
@@ -318,7 +317,7 @@ class Put(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """`put`: how the operator last put a task aside. `seen`: its mark when the operator last looked at the task."""
+    """`put`: how the operator last put a task aside. `seen`: the task's mark when the operator last looked at it."""
 
     put: Put | None = None
     seen: str | None = None

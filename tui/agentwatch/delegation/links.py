@@ -24,7 +24,7 @@ _EXTENSION = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECAS
 _ANSWER = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
 _FOLDERS = frozenset({"handoffs", "returns", "todos"})
 
-# `.return-meta.json` is the return of a task directory. `.return-meta-b.json` is of a second agent in it.
+# In a task directory, `.return-meta.json` is the return. `.return-meta-b.json` is the return of a second agent.
 _META = (
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)(?:[-.](?P<after>.+))?$",
     r"^\.?(?P<before>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
@@ -135,7 +135,7 @@ def missing_artifacts(task: Task) -> list[Finding]:
     return [make_finding(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
-# The first delegation path with a task's id: `seq` and id of the task that has the path, and the id before it.
+# The first delegation path that names an id: (`seq` and id of the task with the path, the id above in the path).
 Named = tuple[int, str, str | None]
 
 
@@ -154,7 +154,7 @@ def ids_above(versions: Sequence[Seen]) -> Texts:
 
 
 def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
-    """Return the task ids in delegation paths, each with the first path that has it."""
+    """Return the task ids in delegation paths, each with the first path that names it."""
     named: dict[str, Named] = {}
     for task in tasks:
         above, seq = None, task.place.first_seq or 0
@@ -229,7 +229,7 @@ _RETURN = (Return, True, False)
 _FENCED = (Return, True, True)
 _Tasks = tuple[str | None, ...]
 _Given = tuple[int, str | None]
-# The handoffs by (whether they are gone, slot or directory). Each is (`seq` of its first version, its task).
+# The handoffs as (`seq` of the first version, task). The key is (whether they are gone, their slot or directory).
 _Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
 
 
@@ -275,7 +275,7 @@ class Files:
         return path in self._gone
 
     def deleted_at(self, versions: Sequence[Seen]) -> float | None:
-        """Return when the last file of these versions was deleted (epoch seconds). Return None if any file exists."""
+        """Return when the last file of these versions was deleted (epoch seconds). Return None if a file exists."""
         paths = {version.path for version in versions}
         return max(self._gone[path].at for path in paths) if paths and paths <= self._gone.keys() else None
 
@@ -408,7 +408,7 @@ class Files:
                     for place in (file.slot, file.directory):
                         handoffs[is_gone, place].append((file.versions[0].seq, file.tasks[-1]))
                 elif file.kind is not None and not is_gone:
-                    # Count each kind alone: a checklist does not compete with a return in its directory.
+                    # Count each kind by itself: a checklist in a directory does not compete with a return.
                     others[file.kind, file.directory] += 1
             for file in files:
                 if file.kind not in (None, Handoff) and file.path not in self._gone:
@@ -488,7 +488,7 @@ class Runs:
         return ran.run if ran else None
 
     def _owner(self, task_id: str) -> str:
-        """Return the program that used a task id first, or "". In its task, the id has no suffix."""
+        """Return the program that first used a task id, or "". The task of this program has no suffix in its id."""
         return next((run.source for run, _ in self._runs("task", task_id)), "")
 
     def task_of(self, run: Run) -> str:
@@ -600,7 +600,7 @@ class Requests:
         return tuple(sorted(current, key=lambda one: (*one.urgency, one.request_id)))
 
     def _match_permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """Return the program's record for each request id. A record belongs to only one request."""
+        """Return, by request id, the program's record of the permission. Each record belongs to only one request."""
         # Begin with the latest request of a known call, because a call is recorded after its last request.
         left = sorted(
             (one for run in self._runs.runs_of_session(session) for one in run.permits), key=lambda one: one.at
@@ -647,7 +647,7 @@ def _update_request(request: Request, decision: Decision | None, permit: Permit 
         stage, by = RequestStage.DELIVERED, request.by or by
     elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
-    # In all other cases the stage stays: nobody can answer any more, and a decision came too late.
+    # In all other cases the stage stays. A decision about an ended request came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)
 
 

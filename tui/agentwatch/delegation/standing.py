@@ -82,7 +82,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 
 def own_state(task: Task) -> State:
-    """Return the state of a task by itself. A decision outranks the return. An open request outranks both."""
+    """Return a task's state, regardless of the tasks below. A decision outranks the return. A request outranks both."""
     state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
@@ -96,7 +96,7 @@ def own_state(task: Task) -> State:
 
 
 def agent_of(task: Task) -> str | None:
-    """Return the name of the agent from the session, the return, the mode, or the delegation path. None if unknown."""
+    """Return the agent that a task's session, return, handoff or delegation path names. Return None if unknown."""
     run, packet, result = task.run, task.packet, task.result
     if not run and not result and not packet:
         return None if task.requests else task.task_id.rpartition("/")[2]
@@ -128,7 +128,7 @@ def title(task: Task) -> str:
 
 
 def reason_of(task: Task) -> str:
-    """Return the reason for the state of a task, in words."""
+    """Describe why a task has its state."""
     words = _main_reason_of(task)
     if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what was decided about it has expired"
@@ -139,14 +139,14 @@ def reason_of(task: Task) -> str:
 
 
 def process_words(run: Run | None) -> str:
-    """Return words that say whether the process of a run still runs."""
+    """Describe whether the process of a run still runs."""
     if not run or run.process_gone is None:
         return "whether its process still runs is not known"
     return "its process is gone" if run.process_gone else _RUN_REASONS[RunState.WORKING]
 
 
 def dispute_words(task: Task) -> str | None:
-    """Return words that say which two returns of the latest attempt contradict each other, or None."""
+    """Describe which two returns of the latest attempt contradict each other. Return None if no returns do."""
     attempt, result = task.latest, task.result
     if not attempt.rival or not attempt.returned or not result:
         return None
@@ -211,7 +211,7 @@ def _reason_of_run(task: Task, run: Run) -> str:
 # The state, with regard to the tasks below
 
 
-# A session is idle (the operator's turn) for so many seconds after its turn, if its process is unknown.
+# If nothing is known about its process, a session is idle (the operator's turn) for so many seconds.
 IDLE = 3_600.0
 
 # The tools (in lower case) with which an agent hands work on. Their calls end when the work is done.
@@ -279,7 +279,7 @@ def shown_state_of(task: Task, now: float, stale_after: float) -> Shown:
 
 
 def _works_itself(task: Task, since: float) -> bool:
-    """Tell whether a task itself has worked since a time, and not only the tasks below it."""
+    """Tell whether the agent of a task has itself worked since a time. Work of the tasks below does not count."""
     if task.own_state is not State.WORKING or task.updated_at < since:
         return False
     if task.run:
@@ -307,7 +307,7 @@ def since_of(task: Task, children: Sequence[Task]) -> float | None:
 def _find_since(task: Task, children: Sequence[Task]) -> float | None:
     shown, latest, run = task.shown, task.latest, task.run
     if task.inferred:
-        # Take the first time of children at work or in trouble, or the last time of ended children.
+        # If the children work or are in trouble, take the earliest of their times. Otherwise take the latest.
         pick = min if shown.urgency > Shown.FALSE.urgency else max
         return pick(_drop_unknown(one.since for one in children if one.shown is shown), default=None)
     if (decided := decided_at(task)) is not None:
@@ -469,7 +469,7 @@ def _shorten(text: str, longest: int = 300) -> str:
 
 
 def is_past(task: Task, history_before: float) -> bool:
-    """Tell whether a task is past: no sign of life, open request or open decision since `history_before`."""
+    """Tell whether a task is past: no open request, and no sign of life or open decision since `history_before`."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= history_before or (task.run and task.run.process_gone is False):
         return False
@@ -513,7 +513,7 @@ def _question_after_failure(task: Task) -> str:
 
 
 def gone_question(task: Task, when: str = "") -> str:
-    """Return the question of a task whose process is gone. `when` is in words, such as "12m ago"."""
+    """Return the question of a task whose process is gone. `when` is a phrase such as "12m ago"."""
     said = f"process gone {when}".rstrip()
     if task.is_session:
         count = task.open_below
@@ -540,7 +540,7 @@ def mark_of(task: Task) -> str:
         facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
     for decision in latest.decisions[-1:]:
         facts += [decision.decision_id, decision.at, decision.expired, decision.over]
-    # After one answer, the other requests are shown as new again. Otherwise a question might never be seen.
+    # When one request has been answered, the mark changes, so that the other requests are shown as new.
     facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{task.attempt} {task.own_state} {digest}"
@@ -552,7 +552,7 @@ def changed_at(task: Task) -> float:
 
 
 def update_attention(task: Task, aside: Aside, looked_at: float, now: float) -> None:
-    """Set whether a task is acknowledged, snoozed and seen. Each ends when the mark of the task changes."""
+    """Set whether a task is acknowledged, snoozed and seen. All three end when the mark of the task changes."""
     put, seen = aside
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
@@ -572,14 +572,14 @@ def update_attention(task: Task, aside: Aside, looked_at: float, now: float) -> 
 
 
 def retries_of(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
-    """Return the retries that the policy leaves a task. `restored` are the times when a fitter repaired the line."""
+    """Return a task's retries under the policy. `restored` has the times when a fitter repaired the production line."""
     allowed = 1 + _count_begun_retries(task, max(restored)) if restored else max_retries
     recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
     return Retry(allowed, max(allowed - _count_used_retries(task), 0), recommended, hint, bool(restored))
 
 
 def retries_left_words(retry: Retry) -> str:
-    """Return the remaining retries in words: `1 retry left` or `1 of 2 retries left`."""
+    """Return a phrase with the number of remaining retries: `1 retry left` or `1 of 2 retries left`."""
     if retry.remaining == retry.max_retries:
         return f"{retry.remaining} {'retry' if retry.remaining == 1 else 'retries'} left"
     return f"{retry.remaining} of {retry.max_retries} retries left"
@@ -606,13 +606,13 @@ def is_restored(task: Task) -> bool:
 
 
 def retries_if_mitigated(task: Task) -> Retry:
-    """Return the retries that the policy would leave a task after a material mitigation."""
+    """Return the retries that a task would have after a material mitigation."""
     allowed = max(task.retry.max_retries, min(task.retry.max_retries + 1, MITIGATED_MAX_RETRIES))
     return task.retry._replace(max_retries=allowed, remaining=max(allowed - _count_used_retries(task), 0))
 
 
 def is_line_fault(task: Task) -> bool:
-    """Tell whether the production line (tools, checks, environment) failed, not the work. A fitter must restore it."""
+    """Tell whether the production line (tools, checks, environment) failed, not the work. Then a fitter is needed."""
     code = task.result.error_code if task.result else None
     return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 

@@ -87,7 +87,7 @@ class Basis(StrEnum):
 
 
 class Retry(NamedTuple):
-    """The retries that the policy allows. `restored`: one more is allowed, because a fitter has repaired the line."""
+    """The retries that the policy allows. `restored`: one more retry is allowed, because a fitter repaired the line."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -175,7 +175,7 @@ class Attempt:
     again: bool = False  # it has the session and the handoff of the attempt before
     superseded: tuple[Decision, ...] = ()  # decisions about a return that has changed since
     unasked: bool = False  # only a return names it, after a failure without a decision
-    decisions: tuple[Decision, ...] = ()  # the decisions about it, also about its earlier returns
+    decisions: tuple[Decision, ...] = ()  # the decisions about it, and about its earlier returns
 
     @property
     def decision(self) -> Decision | None:
@@ -208,7 +208,7 @@ class Attempt:
 
     @property
     def handed_off_at(self) -> float | None:
-        """Files that changed since this time may be work of the attempt. None if it has no handoff."""
+        """The time after which changed files may be work of the attempt. None if it has no handoff."""
         if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
@@ -268,7 +268,7 @@ class Task:
     parent_basis: Basis = Basis.NONE
     children: Sequence[str] = ()  # task ids, in the order first seen
     inferred: bool = False  # only a delegation path names it, and it has no file
-    deleted_at: float | None = None  # since when all files of the task are gone; None if any exists
+    deleted_at: float | None = None  # when the last of its files was deleted; None if any file exists
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED  # the state by its own files; `state` also depends on the tasks below
     shown: Shown = Shown.SUBMITTED  # the state that the screen and all commands show
@@ -281,14 +281,14 @@ class Task:
     past: bool = False  # it is history: its last sign of life was long before the first watch
     question: str | None = None  # its open question, even if the task is past or put aside
     ask: str | None = None  # its open question, unless the task is past or put aside
-    tokens: int | None = None  # the tokens that all attempts used; None if no store knows
+    tokens: int | None = None  # the tokens that all attempts used; None if unknown
     own_question: str | None = None  # its open question, except one about a process that is gone
     gone: bool = False  # it is working, but its process is gone
     acknowledged: bool = False  # the operator has put its question aside, until the question changes
     snoozed_until: float | None = None  # the time when it needs the operator again; infinity: when it changes
     verdict_at: float | None = None  # since when the claims have this verdict
     seen: bool = True  # whether the operator has looked at it since its last news
-    why: str = ""  # the reason for its state, in words of our own
+    why: str = ""  # the reason for its state, as agentwatch words it
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, so tasks may share it
     findings: Sequence[Finding] = ()
@@ -313,7 +313,7 @@ class Task:
 
     @property
     def need_in_program(self) -> str:
-        """The program's words (untrusted) about its need for a human. "" if it has none, or if a request shows it."""
+        """The program's words (untrusted) about its need for a human. "" if there is none, or if a request shows it."""
         run = self.run
         return run.waiting if run and self.own_state is State.BLOCKED and not self.request else ""
 
@@ -344,7 +344,7 @@ class Task:
 
     @property
     def shares_row(self) -> bool:
-        """Whether only a delegation path names the task, and it has one child. Both share a row and count as one."""
+        """Whether only a delegation path names the task, and it has one child. Then the two share a row."""
         return self.inferred and not self.workspace and len(self.children) == 1
 
     @property
@@ -388,12 +388,12 @@ class Task:
 
     @property
     def doing(self) -> Activity | None:
-        """The activity of a working task, by its session or else by its checklist. None if neither has any."""
+        """The activity of a working task, from its session, or else from its checklist. None if unknown."""
         return self.last_doing if self.state is State.WORKING else None
 
     @property
     def last_doing(self) -> Activity | None:
-        """The same as `doing`, but also for a task of unknown state: its last known activity."""
+        """The same as `doing`. If the state of the task is unknown now, the last known activity."""
         if self.known_state is not State.WORKING:
             return None
         run = self.run
@@ -417,7 +417,7 @@ class Task:
 
     @property
     def is_session(self) -> bool:
-        """Whether the task is a session that a human began, not handed over by an agent."""
+        """Whether the task is a session that a human, not an agent, began."""
         run = self.run
         return run is not None and run.parent_session is None
 
@@ -466,7 +466,7 @@ class Task:
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """(done, all) of the todos, or else of the phases in the return. None if neither is known."""
+        """The counts (done, all) of the todos, or else of the phases in the return. None if neither is known."""
         if self.todos:
             return sum(todo.status is TodoStatus.DONE for todo in self.todos), len(self.todos)
         return self.result.progress if self.result else None

@@ -160,7 +160,7 @@ class Tree:
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
             # Without a document, siblings are sorted by time. Sessions of humans come first, beginning with the newest.
-            # A session that is known only from a request is sorted like a human's session, because it may be one.
+            # A session that is known only from a request is sorted like a human's session, because it may be a human's.
             began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
@@ -234,7 +234,7 @@ class Tree:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
     def _set_fitter(self, task_id: str) -> None:
-        """Store whether a task is a fitter. If this changes, build the task again for which it repairs the line."""
+        """Store whether a task is a fitter. If this changes, the task that waits for the fitter is built again."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
         given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
         packet, handoff = (given.packet, given.handoff) if given else (None, None)
@@ -291,7 +291,7 @@ class Tree:
         self._order = [task for task, _ in self.preorder()]
 
     def _end_below_aborts(self) -> None:
-        """Find the tasks that are ended by an abort above them. Build a task again if this has changed."""
+        """Find the tasks that end because a task above was aborted. Build a task again if this has changed for it."""
         decided_tasks = filter(None, map(self.tasks.get, self._decisions))
         bindings = ((task.task_id, task.binding) for task in decided_tasks)
         aborted = {task_id: one.at for task_id, one in bindings if one and one.action is Action.ABORT}
@@ -306,7 +306,7 @@ class Tree:
         self._ended = ended
 
     def _update_sums(self, touched: set[str]) -> set[str]:
-        """Update the sums from the bottom up, and each task that is touched or has new sums. Return the task ids."""
+        """Update the sums from the bottom up. Update and return the tasks that are touched or have new sums."""
         changed, tasks, stale = set[str](), self.tasks, set[str | None](touched)
         for task in reversed(self._order):
             if task.task_id not in stale:
@@ -319,7 +319,7 @@ class Tree:
                 stale.add(task.parent_id)
                 above = tasks.get(task.parent_id or "")
                 if above and (above.shown is Shown.WAITING or before != (task.shown, task.since)):
-                    # The reason why a task waits, and since when, depend on the tasks below.
+                    # Why a task waits, and since when, depends on the tasks below.
                     touched.add(above.task_id)
         self.totals = sum_tasks(map(tasks.__getitem__, self.roots), deep=True)
         self._update_queue()
@@ -400,7 +400,7 @@ class Tree:
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Yield each task with its depth, parents before children. With `roots`, yield these and all tasks below."""
+        """Yield each task with its depth, parents before children. With `roots`, yield only these and tasks below."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -454,7 +454,7 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """Several trees as one. The key of a task is the scope (a prefix, or "") of its tree, and its id in the tree."""
+    """Several trees as one. The key of a task is its id in its tree, after the scope (a prefix, or "") of that tree."""
 
     def __init__(self, mark: str):
         super().__init__()
@@ -482,7 +482,7 @@ class JoinedTree(Tree):
         return gone
 
     def update_tree(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """Update some tasks of a tree, and return their keys. `why` (untrusted): why the tree's state is unknown."""
+        """Update some tasks of a tree, and return their keys. `why` (untrusted) says why its state is unknown."""
         self._trees[scope] = tree
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
@@ -523,7 +523,7 @@ class JoinedTree(Tree):
         history_starts = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(history_starts, default=-math.inf))
         if [*self._trees] == [""]:
-            # With a single tree, which is usual, its values are right.
+            # Usually there is only one tree. Then take its values.
             tree = self._trees[""]
             self.roots, self.totals, self.queue, self.unseen = tree.roots, tree.totals, tree.queue, tree.unseen
         else:

@@ -19,7 +19,7 @@ from agentwatch.sources.worktrees import NoRepositoryError
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS = 1_000_000_000
-_LARGEST = 4 * 1024 * 1024  # most bytes of a file whose lines are counted
+_LARGEST = 4 * 1024 * 1024  # bytes; the lines of a larger file are not counted
 _OWN = ".agentwatch/"  # files that agentwatch itself writes in a workspace
 _LONGEST_CLAIM = 4_096  # characters of a claimed path or text; more are cut off
 _EMPTY_BY_NATURE = re.compile(
@@ -33,7 +33,7 @@ _Judged = tuple[Verdict, str]
 
 
 class CheckRequest(NamedTuple):
-    """A return with its claims (`stated`) to check. `gone` tells whether the return's file is deleted."""
+    """A return, and its claims that must be checked (`stated`). `gone` tells whether the return's file is deleted."""
 
     target: Target
     stated: Sequence[RawClaim]
@@ -58,7 +58,7 @@ class _HandedOff(NamedTuple):
 
 class Checker:
     """Checks claims in one workspace, in a worker thread. Each check reads the disk and git anew. `change_by_others`
-    describes a change of files between two times by runs that are not among the given runs."""
+    gets some runs and two times. It describes how other runs changed files between these times, or returns ""."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Checker:
         return next((one for one in near if self._read_facts(one).is_there), path)
 
     def _git_change(self, since: float, until: float) -> str:
-        """Return words about a file that, according to git, was changed between two times, or ""."""
+        """Name a file that git lists as changed and that was written between two times. Return "" if there is none."""
         first, last = since + SLACK, until + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = DOCUMENT.search(path) or path.startswith(_OWN)
@@ -276,6 +276,6 @@ def _judge_missing(one: RawClaim, git: GitFacts | None, *, is_gone: bool) -> _Ju
 def _is_older(nanoseconds: int, time: float) -> bool:
     """Tell whether a file's time in nanoseconds is before `time`, in seconds."""
     if nanoseconds % _NANOSECONDS == 0:
-        # Some file systems keep whole seconds only.
+        # Some file systems keep only whole seconds.
         return nanoseconds // _NANOSECONDS < math.floor(time)
     return nanoseconds / _NANOSECONDS < time - SLACK

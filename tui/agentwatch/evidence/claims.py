@@ -12,7 +12,7 @@ from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD = "not understood"
-MAX_CLAIMS = 1_000  # most claims of one return that are checked; one more claim says that the rest was not
+MAX_CLAIMS = 1_000  # maximal number of checked claims of a return; one more claim says that the rest was not checked
 LONGEST = 4_096  # characters of a text that are read; no path is longer
 
 
@@ -86,7 +86,7 @@ def claims_of(
     """Return the claims of a return and the demands of its handoff, or [] if the text is no return. Never raise.
 
     The names are paths relative to the workspace. If `stored`, both texts come from a session. `judge` checks
-    statements about commands against the log. Without a log, it is None.
+    statements about commands against the log. It is None if there is no log.
     """
     opened = None if stored else read(returned_text, returned_name)
     if opened is None or not isinstance(opened.document, Return):

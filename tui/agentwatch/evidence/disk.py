@@ -85,7 +85,7 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """Facts about one path. They are different after the file was written, replaced or removed. `words` describe a file
+    """Facts about one path. They change if the file is written, replaced or removed. `words` describe a file
     of kind OTHER, or say why a file is REFUSED. `real` is the target of a symbolic link inside the workspace. `links`
     is the number of hard links."""
 

@@ -32,7 +32,7 @@ SLACK = 0.05  # seconds by which a file's time may differ from a program's clock
 
 _PACKED = 64 * 1024 * 1024
 _CONFIGURATION = 1024 * 1024
-_MOST = 20_000  # most references (branches and tags) that are read
+_MOST = 20_000  # maximal number of references (branches and tags) that are read
 _TIPS = 5_000
 _FAN_OUT = 2  # letters in the name of a directory below `objects`, such as `a7`
 _SHA256 = 64
@@ -104,7 +104,7 @@ class Git(NamedTuple):
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
 
         def kill() -> None:
-            # A process that now belongs to another user, as after sudo, cannot be killed.
+            # A process that has changed its user (with sudo) cannot be killed.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGKILL)
@@ -244,8 +244,8 @@ def read_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECO
     """Return what git knows about a workspace, for handoffs at these times. The workspace's path must be absolute and
     resolved. Each git process may take `seconds`. Raise NoRepositoryError with the reason."""
     git = open_git(workspace, seconds=seconds)
-    # A repository that was made after a handoff does not know the state before. The oldest change of an inode tells
-    # when the repository was made, because this time cannot be set back.
+    # A repository that was made after a handoff does not know the state before the handoff. The oldest change of an
+    # inode tells when the repository was made, because this time cannot be set back.
     with os.scandir(git.common_directory) as entries:
         began = min((os.lstat(entry.path).st_ctime for entry in entries), default=math.inf)
     known_since, touched, differing = began, dict[str, list[tuple[float, str]]](), _list_differing(git)
@@ -314,7 +314,7 @@ class _Change(NamedTuple):
 
 
 def _list_changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
-    """Run a git command that lists changes, and yield the changes. Leave out a change of permissions alone."""
+    """Run a git command that lists changes, and yield them. Skip changes that affect only a file's permissions."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
     words = iter(_split_output(git.run_command(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""
@@ -384,7 +384,7 @@ def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
 
 
 def _first_commit_times(git: Git, head: str) -> dict[str, float]:
-    """For each unchanged handoff and return, return when its content was first committed, under any name."""
+    """Map each unchanged handoff and return to the time when its content was first committed, under any name."""
     blobs, first = dict[str, str](), dict[str, float]()
     # The newest commit comes first, so the oldest time of each content stays.
     for change in _list_log(git, head, cuts=True):
@@ -395,7 +395,7 @@ def _first_commit_times(git: Git, head: str) -> dict[str, float]:
     return {name: first[blobs[name]] for name in held}
 
 
-# The text of a claimed file, and its difference from before the handoff, for the screen
+# For the screen: the text of a claimed file, and its changes since the handoff
 
 MAX_SHOWN = 256 * 1024  # characters of a text that are returned
 _LARGEST = 8 * 1024 * 1024

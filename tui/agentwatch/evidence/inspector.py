@@ -28,7 +28,7 @@ _AGAIN_SHARE = 0.1  # the share of one core for checking changed returns again
 
 class Target(NamedTuple):
     """A return to check: the latest of its task. `handed_off_at` is the time of the handoff (epoch seconds). `former`
-    are earlier paths of the return. `runs` are the run of the attempt, if any, and the runs that it started."""
+    are earlier paths of the return. `runs` are the run of the attempt, and the runs that this run started."""
 
     task_id: str
     returned: Seen

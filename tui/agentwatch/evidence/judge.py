@@ -39,7 +39,7 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, and its place in the clause. Without a `line`: tests in general."""
+    """A command that a clause names, and its place in the clause. If `line` is None, it names tests in general."""
 
     start: int = 0
     end: int = 0
@@ -92,7 +92,7 @@ _EMPTY = re.compile(
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-# Output of make, npm and others about a failed step that they ignored, and shell code that hides a failure.
+# Output of make, npm and other tools about a failed step that they ignored, and shell code that hides a failure.
 _FORGIVING = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
@@ -207,7 +207,7 @@ _PROGRAMS = word_set(
     " lua julia Rscript"
 )
 _ENGLISH = word_set("make just task go")
-# Names of programs that are also ordinary words. Alone in a sentence, they do not name a program.
+# Ordinary words that are also names of commands. In a sentence, such a word by itself does not name a command.
 _ORDINARY = word_set(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
     " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
@@ -270,7 +270,7 @@ class LogJudge:
         self.nicknames = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)} - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
-        """Return a claim with its verdict for each command of each clause. In `prose`, a command alone is no claim."""
+        """Return the claim and verdict for each command of each clause. In `prose`, a command by itself is no claim."""
         found: list[Claim] = []
         unknown: list[Claim] = []
         for clause in self._split_clauses(text[:LONGEST_TEXT]):
@@ -285,7 +285,7 @@ class LogJudge:
             elif mentions:
                 found.append(claim)
             elif re.search(r"\d", clause):
-                # Keep this clause as not understood. Otherwise its numbers would seem verified with another clause.
+                # Keep this clause as not understood. Otherwise its numbers would seem verified by another clause.
                 unknown.append(claim)
         return [*found, *unknown][:_MOST] if found else []
 
@@ -479,7 +479,7 @@ def _runs_program(done: LoggedAct, asked: Command) -> bool:
 
 
 def _may_have_run(done: LoggedAct, kind: str, name: str = "") -> bool:
-    """Tell whether a shell line may have run the program `name` indirectly. Without `name`: any check of this kind."""
+    """Tell whether a shell line may have run the program `name`, or any check of this kind if `name` is ""."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
     names = {name} if name else _BUILDERS
     return done.parts is None or any(

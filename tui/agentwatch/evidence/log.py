@@ -16,7 +16,7 @@ from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line
 from agentwatch.sources.sessions.entries import Act, ActKind, CommandEnd, Entry, RunTranscript, find_acts
 
-_MOST = 20_000  # most acts (tool calls) of one attempt that are kept
+_MOST = 20_000  # maximal number of acts (tool calls) of one attempt that are kept
 _PRINTED = 16 * 1024  # characters that are kept of an output: its end, because a summary comes last
 _SLACK = 1.0  # seconds by which a call may lie outside the times of its run
 _LONGEST_ACT = 2_000
@@ -62,7 +62,7 @@ class LoggedAct(NamedTuple):
 
     @property
     def words(self) -> str:
-        """How the command ended, in words."""
+        """A phrase that says how the command ended."""
         counted = f" and {self.counts.words}" if self.counts else ""
         ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
         return f"`{shorten(self.act.what)}` ended with {ended}{counted}"
@@ -94,7 +94,7 @@ class LoggedAct(NamedTuple):
 
 class ToolLog(NamedTuple):
     """The acts of one attempt, in the order in which they began. If acts may be missing, `gap` is the reason, else "".
-    If `is_partial`, files may also have changed unseen."""
+    If `is_partial`, the missing acts may have changed files."""
 
     acts: tuple[LoggedAct, ...] = ()
     gap: str = ""
@@ -173,7 +173,7 @@ class WorkspaceLogs:
         self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
 
     def change_by_others(self, own: Iterable[Run], since: float, until: float) -> str:
-        """Look for a change of files between two times by a run that is not in `own`. Return it in words, or ""."""
+        """Describe a change of files between two times by a run that is not in `own`. Return "" if there is none."""
         mine = {run.session for run in own}
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since

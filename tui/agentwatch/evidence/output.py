@@ -1,4 +1,4 @@
-"""Finds numbers and what they count in claims and outputs, and reads the summaries of test runners."""
+"""Finds the numbers in claims and outputs, with the things that they count. Reads the summaries of test runners."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -93,13 +93,13 @@ class Quantity(NamedTuple):
 
 
 def parse_number(digits: str) -> int:
-    """Return the number that the digits of a text make. A text without digits, such as `none`, is 0."""
+    """Read all digits of a text as one number. A text without digits, such as `none`, is 0."""
     kept = re.sub(r"\D", "", digits)
     return int(kept) if kept else 0
 
 
 def _find_name(table: dict[str, str], text: str, find: _Find = re.search) -> tuple[str, int]:
-    """Return the first name whose pattern matches a text, and the end of the match. If none matches: "" and 0."""
+    """Return the first name whose pattern matches a text, and the end of the match. Return "" and 0 if none matches."""
     matches = ((name, find(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match), ("", 0))
 
@@ -119,7 +119,7 @@ def _read_nouns_after(text: str) -> tuple[str, str, int]:
 @lru_cache(4096)
 def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
     """Return the numbers of a text with subject and status, and the rest of the text. The text is a claim or a line of
-    an output. A subject at the beginning is for all numbers, but in a claim only for numbers with a status."""
+    an output. A subject at the beginning belongs to all numbers. In a claim, it belongs only to those with a status."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
@@ -202,7 +202,7 @@ def quantities_in(output: str) -> frozenset[Quantity]:
 
 @lru_cache(256)
 def counts_in(output: str) -> Counts | None:
-    """Return the numbers of tests in an output's summary. Return None without a summary, or if summaries differ."""
+    """Return the numbers of tests in an output's summary. Return None if there is none, or if several differ."""
     groups: list[dict[str, int]] = []
     adding = True
     for line in _output_lines(output):

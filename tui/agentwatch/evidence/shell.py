@@ -1,7 +1,7 @@
 """Parses shell lines. Finds the command that set the exit code, and commands that check, change or start something.
 
-Nothing is run. The result of a line belongs to a command only if it is the only command, or follows a plain `cd`. A
-line that is not fully understood (substitutions, loops, functions) may have started and changed anything.
+Nothing is run. A command has the result of its line only if it is the only command, or follows a plain `cd`. A line
+that is not fully understood (substitutions, loops, functions) may have started any program and changed any file.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program's name, and its first argument if that argument chooses what runs, as in `npm test`."""
+        """The program's name, and its first argument if that argument chooses what runs (`npm test`)."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
@@ -173,11 +173,11 @@ def command_of(words: Words) -> Command:
     return Command(text, may_be_other)
 
 
-_LONGEST_COMPARED = 600  # characters of a command that is compared word by word
+_LONGEST_COMPARED = 600  # characters; a longer command is not compared with others
 
 
 def extra_words(asked: Command, ran: Command, clause: str = "") -> str | None:
-    """Return the extra arguments by which `ran` checks less than `asked`, without those that the clause mentions.
+    """Return the extra arguments that make `ran` check less than `asked`. Leave out arguments that the clause mentions.
     Return None if `ran` is another command."""
     if asked.may_be_other != ran.may_be_other or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
@@ -199,7 +199,7 @@ def extra_words(asked: Command, ran: Command, clause: str = "") -> str | None:
 
 
 def _is_mentioned(word: str, clause: str) -> bool:
-    """Tell whether a clause mentions an argument. It may say `model` for `spec/models`, `dry run` for `--dry-run`."""
+    """Tell whether a clause mentions an argument. `model` mentions `spec/models`, `dry run` mentions `--dry-run`."""
     names = [name for name in re.split(r"[\W_]+", word.partition("=")[0].rstrip("/").rpartition("/")[2]) if name]
     pattern = r"[\W_]*".join(re.escape(name.removesuffix("s")) for name in names)
     return len(pattern) > 2 and re.search(rf"(?<![^\W_]){pattern}s?(?![^\W_])", clause, re.IGNORECASE) is not None
@@ -240,7 +240,7 @@ _WHOLE = word_set(
     ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
     " analyse analyze --verify-no-changes --all-files"
 )
-# Programs of the project itself, and scripts that test a part: `test:unit`.
+# Programs of the project itself, and scripts that test only a part of it, such as `test:unit`.
 _OWN = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 _MAKING = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
 # Options that may make a check do nothing.
@@ -307,10 +307,10 @@ _GIT_READS = (
 )
 GIT_HOOKED = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
 _GIT = r"git (?:-C \S+ |-(?!c)\S+ )*"
-# These programs never check anything. Those in LOOKING also change no file, unless an option says so.
+# These programs never check anything. Programs in LOOKING also change no file, unless an option tells them to.
 LOOKING = re.compile(rf"(?:{_LOOKS})\Z")
 CHECKING_NOTHING = re.compile(rf"(?:{_LOOKS}|{_DOES}|git)\Z")
-# Calls of these programs that start other programs, or change something elsewhere.
+# Commands with these programs that start other programs, or change data on a server.
 _STARTING = re.compile(
     r"(?:find|fd) (?:.* )?(?:-(?:exec|ok)|-[xX](?= |\Z)|--exec)|awk .*(?:system|\|)|awk (?:.* )?-f"
     r"|sed (?:.* )?(?:.*[\d$;{/])?e(?: |\Z)|sed (?:.* )?(?:-f|--file)|rg (?:.* )?--pre\b"

@@ -26,7 +26,7 @@ class AcknowledgeError(AgentwatchError):
 
 
 class Acknowledgement(NamedTuple):
-    """The ids of tasks that were acknowledged or snoozed together at a time. `did` says which of the two."""
+    """The ids of tasks that were acknowledged or snoozed together at a time. `did` is the action."""
 
     name: str
     at: float
@@ -76,7 +76,7 @@ class Acknowledgements(Pollable):
         self._unwritten_rows.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
 
     def poll(self) -> list[Event]:
-        """Write the remembered rows. Return the changes since the last call, also by other processes. Blocks."""
+        """Write the remembered rows. Return the changes since the last call, also those by other processes. Blocks."""
         with self._lock:
             rows = [self._unwritten_rows.popleft() for _ in range(len(self._unwritten_rows))]
             try:
@@ -87,7 +87,7 @@ class Acknowledgements(Pollable):
             return self.read_changes()
 
     def read_changes(self) -> list[Event]:
-        """Return the changes since the last call, also those of other processes. Blocks."""
+        """Return the changes since the last call, also changes by other processes. Blocks."""
         with self._lock:
             stamp = change_stamp(self._database.path)
             if stamp == self._stamp or (rows := self._read_rows()) is None:
@@ -159,7 +159,7 @@ def new_name() -> str:
 
 
 def _read_old(path: Path) -> Iterable[_Row]:
-    """Yield the readable rows of the file that earlier versions wrote. Raise OSError."""
+    """Yield the readable rows of the file that earlier versions wrote. Raise OSError if the file cannot be read."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             fields = json.loads(line)

@@ -37,7 +37,7 @@ def order_events(events: Iterable[Event], now: float) -> list[Event]:
                 # A verdict does not move later events, because it may be older than the reading of its session.
                 latest |= {path: at} if not isinstance(one, Checked) else {}
             if isinstance(one, Seen):
-                # A restored or renamed file keeps its old time. But it appeared after the file that was lost before.
+                # A restored or renamed file keeps its old time. But it appeared after the last loss of a file.
                 at = max(at, lost_at)
                 seen_until = max(seen_until, at)
                 returned.setdefault(one.digest, at)
@@ -53,8 +53,8 @@ def order_events(events: Iterable[Event], now: float) -> list[Event]:
 
 
 def _date_losses(events: Sequence[Event]) -> list[Event]:
-    """Return the events. Date each loss of a file no later than the next new file."""
-    # Only new content dates a loss, because a renamed file keeps its old time.
+    """Return the events. Set the time of each loss of a file to at most the time of the next new file."""
+    # A file is new only if its content is new, because a renamed file keeps its old time.
     first = {one.digest: one.seq for one in reversed(events) if isinstance(one, Seen)}
     timed: list[Event] = []
     following = float("inf")
@@ -154,7 +154,7 @@ Change = StateChange | ActivityChange | RequestChange
 
 
 class StateChanges:
-    """Finds the changes of a tree of tasks while events are applied. `with_activity` adds the activities of tasks."""
+    """Finds the changes of a tree of tasks while events are applied. If `with_activity`, finds new activities, too."""
 
     def __init__(self, tree: Tree, *, with_activity: bool = False):
         self._tree = tree

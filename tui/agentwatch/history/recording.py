@@ -1,7 +1,7 @@
 """Writes and reads recordings: files of JSON lines with the events of a session, to replay the session anywhere.
 
 Also writes the outline of a document, which is its parsed form as text. An outline has the version of the contracts, a
-letter for the kind of document, and JSON. A reader trusts none of it."""
+letter for the kind of document, and JSON. An outline is untrusted when it is read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def pack_text(text: str) -> bytes:
-    """Return the compressed text. Lone surrogates are kept."""
+    """Return the compressed text. Lone surrogates (half characters) are kept."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
@@ -79,7 +79,7 @@ def outline_of(seen: Seen) -> str | None:
 
 
 def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
-    """Return a recorded document. If the contracts have changed, parse its text again, or use the old outline."""
+    """Return a recorded document. If the contracts have changed, parse its text again if possible."""
     outlined = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
@@ -152,7 +152,7 @@ def recording_lines(
 
 
 def write_new_file(path: Path, pieces: Iterable[str]) -> None:
-    """Write a text into a new file that only the user can read. On failure leave no file, and raise UsageError."""
+    """Write a text into a new file that only the user can read. If this fails, remove the file and raise UsageError."""
     try:
         with open(
             path, "x", encoding="utf-8", newline="\n", opener=lambda path, flags: os.open(path, flags, 0o600)

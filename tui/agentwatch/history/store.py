@@ -6,7 +6,7 @@ database anew: another process may have replaced it. Reading leaves no files, so
 
 The tables:
 
-observations  versions of files in the order recorded. `digest` is null for a deleted file; `run`, `ordinal` are unused.
+observations  versions of files, oldest record first. `digest` is null for a deleted file; `run`, `ordinal` are unused.
 texts         the compressed document of each digest. The oldest are dropped first.
 checks        the false claims of a return since a time, as a JSON list. `claims` is null if no claim is false.
 times         `watched` is when the workspace was last watched.
@@ -38,7 +38,7 @@ from agentwatch.sources.files.source import HistorySnapshot, KnownFile
 from agentwatch.sources.sessions.reader import adapter_of, is_time
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 
-LIMIT_BYTES = 64 * 1024 * 1024  # the most bytes of compressed texts that are kept, some fifty thousand returns
+LIMIT_BYTES = 64 * 1024 * 1024  # the most bytes of compressed texts that are kept: about 50,000 returns
 
 _LATEST_SECONDS = 60.0  # a change of a file is recorded within this time
 _WAITING = 10_000  # events kept in memory while the disk refuses them; the oldest are dropped
@@ -62,7 +62,7 @@ Entry = dict[str, Any]
 T = TypeVar("T")
 
 
-# The SQLite file of a workspace. A damaged file is renamed, and a new one begun.
+# The SQLite file of a workspace. If the file is damaged, it is renamed, and a new file is begun.
 
 APPLICATION_ID = 0x61677768  # `agwh`
 
@@ -207,7 +207,7 @@ def check_file(connection: sqlite3.Connection) -> int:
 
 
 def query(connection: sqlite3.Connection, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query. Return [] if an older database has no such table. Raise sqlite3.Error."""
+    """Return the rows of a query. Return [] if the database is older than the table. Raise sqlite3.Error."""
     try:
         return connection.execute(statement, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -253,7 +253,7 @@ class History(Database):
         # Events that are not on the disk yet, with their compressed texts.
         self._waiting: deque[tuple[Seen | Gone | Checked, bytes | None]] = deque(maxlen=_WAITING)
         self._problem = ""
-        # Whether the workspace was read to the end once, so that no file is missing in the record.
+        # Whether the workspace was read to the end once, so that no file is missing in the history.
         self.is_complete = False
 
     @property
@@ -286,7 +286,7 @@ class History(Database):
         return True
 
     def recall(self, about: str | None = None) -> HistorySnapshot:
-        """Return all recorded events. With `about`, a task id, return only the events of the task's directories."""
+        """Return all recorded events. If `about` is a task id, return only events in the task's directories."""
         return self._read(lambda connection: _select_recorded(connection, about), HistorySnapshot())
 
     def text(self, digest: str) -> str | None:
@@ -334,7 +334,7 @@ def _write_versions(
 
 
 def _write_check(connection: sqlite3.Connection, event: Checked) -> None:
-    """Record the false claims of a return if it now has the first false claim, or has no false claim any more."""
+    """Record a return's false claims at its first check, and later when the first appears or the last goes."""
     # A session's path may have untrusted text, so it is stored as bytes.
     path, false = event.path.encode("utf-8", "surrogatepass"), [one for one in event.claims if has_false_claim((one,))]
     newest = "SELECT claims IS NOT NULL FROM checks WHERE path = ? AND digest = ? ORDER BY id DESC LIMIT 1"
@@ -373,7 +373,7 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Histo
     connection.execute("COMMIT")
     limited_to = None
     quoted = json.dumps(about, ensure_ascii=False)[1:-1]
-    # The directories with files that may belong to the task. A file belongs to a task of its own directory.
+    # The directories with files that may belong to the task. A file can belong only to a task of its own directory.
     directories = {
         slot_of(path)[0]
         for _, _, path, digest, outline in (rows if about is not None and "complete" in times else ())
@@ -393,7 +393,7 @@ def _select_recorded(connection: sqlite3.Connection, about: str | None) -> Histo
 def _parse_events(
     connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], checks: Iterable[tuple[Any, ...]]
 ) -> Iterator[Event]:
-    """Yield the events of these rows, read by the current contracts. Skip unreadable rows."""
+    """Yield the events of these rows, parsed with the current contracts. Skip unreadable rows."""
     checked = defaultdict[tuple[str, str], list[Checked]](list)
     for path, digest, at, claims in checks:
         with suppress(ValueError, TypeError):
@@ -464,7 +464,7 @@ class Recorder(History, Pollable):
 
 
 def fault_entries(task: Task) -> list[Entry]:
-    """Return an entry of errors.json for each attempt of the task whose return breaks its contract."""
+    """Return entries of errors.json: one for each attempt of the task with a return that breaks its contract."""
     entries: list[Entry] = []
     for attempt in task.attempts:
         if (returned := attempt.returned) is None:
@@ -511,7 +511,7 @@ def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
             except FileNotFoundError:
                 text = _errors_text([], new)
             except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
-                # Rename it, which is safe for everything: a link, a pipe, a directory or a large file.
+                # Rename errors.json. This is safe even if it is a link, a pipe, a directory or a large file.
                 aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
                 directory.move(ERRORS, directory, aside)
                 notice = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"

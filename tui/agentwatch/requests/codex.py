@@ -64,7 +64,7 @@ _DECISIONS = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "d
 _OF_SERVERS = {Action.ALLOW: {"action": "accept", "content": {}}, Action.DENY: {"action": "decline", "content": None}}
 _TOOLS = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
 _OF_CALLS = ("type", "server", "tool", "arguments")
-_OF_DIFFS = "@+- \\"  # the first characters of the lines of a diff
+_OF_DIFFS = "@+- \\"  # each line of a diff begins with one of these characters
 
 _ONLY_THERE = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
@@ -80,7 +80,7 @@ class _Held:
 
 
 class CodexClient(BackgroundThread[Sequence[Event]]):
-    """Offers the requests of Codex to the operator, in a thread of its own. `home` is `$CODEX_HOME`, or missing."""
+    """Offers the requests of Codex to the operator, in its own thread. `home` is `$CODEX_HOME`, and may not exist."""
 
     thread_name = "agentwatch-codex"
 
@@ -92,7 +92,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        # Requests that were answered here. If Codex repeats a request, it must be answered in Codex.
+        # Requests that agentwatch has answered. If Codex repeats a request, it must be answered in Codex.
         self._answered = set[str]()
         # The state of the present connection:
         self._wire: Wire
@@ -114,7 +114,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             self._rest(_LOOK_SECONDS)
 
     def _connect(self) -> None:
-        # Loaded late because most users have no such socket.
+        # Loaded late because most users do not have Codex's socket.
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import unix_connect
 
@@ -244,7 +244,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
             self._wire.send({"id": rpc_id, "result": result})
 
     def _end_requests(self, thread: str, call_id: str | None = None) -> None:
-        """Stop offering the requests of a thread. With `call_id`, stop only the requests about this call."""
+        """Stop offering the requests of a thread. If `call_id` is given, stop only those about this call."""
         for key, held in list(self._held.items()):
             if held.request.session_id == thread and call_id in (None, held.request.call_id):
                 self._end_request(key)
@@ -262,7 +262,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
 
 
 class Wire:
-    """A connection to the app server. An unreadable message raises an error, because it may have ended a request."""
+    """A connection to the app server. An unreadable message raises an error: it may say that a request has ended."""
 
     _last = 0
 
@@ -311,7 +311,7 @@ def _request_of(
     is_known = all(value is None or key in METHODS[method] | _IDS for key, value in given.items())
     if not (is_known and values["actions"] and values["call_id"]):
         values |= {"actions": (), "why_not": _ONLY_THERE}
-    # Without an item's id the request may be confused with another, so it is shown but never answered.
+    # A request without an item's id may be confused with another request. So it is shown, but never answered.
     nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{canonical_input(given)[1][:16]}'}"
     values = {
         "tool": _TOOLS.get(method, ""),

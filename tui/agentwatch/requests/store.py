@@ -65,7 +65,7 @@ class RequestStore:
         self.disk = disk
 
     def offer(self, request: Request) -> Offer:
-        """Offer a request until the returned offer ends. Offers of one request share a file. Raises RequestError."""
+        """Offer a request until the returned offer ends. Offers of one request share a file. May raise RequestError."""
         data = to_bytes(request.as_first_asked, self.workspace_id)
         with self.open_directory(make=True) as directory, directory.locked():
             directory.remove_abandoned(0)
@@ -293,8 +293,8 @@ def make_request(given: object, workspace_id: str, source: str, session_id: str,
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[CallArgument, ...]]:
     """Return the text that shows a call, and the arguments to show beside the text. The text has the `parts`, one below
-    the other. Without parts, or if a part is no text, the text is the whole call as JSON. Arguments whose names are in
-    `known` are left out."""
+    the other. If there are no parts, or a part is no text, the text is the whole call as JSON. Arguments whose
+    names are in `known` are left out."""
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts) or not texts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2), ()

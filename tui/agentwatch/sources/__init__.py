@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 _WORST_FIRST = ("starting", "degraded", "polling", "live", "replay")
 
-FILES = "files"  # the name of the source for the workspace itself
+FILES = "files"  # the name of the source for the workspace's own files
 
 
 class Problem(NamedTuple):
@@ -47,7 +47,7 @@ class Health(NamedTuple):
 
 
 def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
-    """Return the health of a source. If there are problems, its mode becomes degraded, unless it is starting."""
+    """Return the health of a source. If there are problems, a source that is not starting becomes degraded."""
     if problems and mode != "starting":
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
@@ -55,7 +55,7 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem]) -> Health:
 
 
 def combine_health(known: Sequence[Health]) -> Health:
-    """Return the health of one or more sources together: the worst of their modes, and all their problems."""
+    """Combine the health of several sources: take the worst of their modes, and all their problems."""
     problems = tuple(problem for health in known for problem in health.problems)
     worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
     detail = health_of(worst.mode, worst.detail, problems).detail
@@ -80,7 +80,7 @@ class Source(Protocol):
     """A source of events. It runs in a thread of its own and never blocks the caller."""
 
     def remember(self, recalled: HistorySnapshot) -> None:  # noqa: ARG002
-        """Take over the files' state that agentwatch's last run stored. This is called before `start` or `scan`."""
+        """Take over the files' state, as stored when agentwatch last ran. This is called before `start` or `scan`."""
         return
 
     def start(self, emit: Callable[[Batch], None]) -> None:  # noqa: ARG002
@@ -106,7 +106,7 @@ class Source(Protocol):
     def content(self, digest: str) -> str | None:
         """Return the text with this digest from an observed document. Return None if the text is no longer kept.
 
-        Raise NoAnswerError if only another machine has the text, and this machine does not answer."""
+        Raise NoAnswerError if the text is on another machine, and that machine does not answer."""
 
     def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
         """Return the transcript of a run, or None if the run has none. Any thread may call this."""

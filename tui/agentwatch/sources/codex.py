@@ -44,7 +44,7 @@ _REFUSED = re.compile(
 )  # the beginning of the output of a refused call: a command, a patch, or a tool of an MCP server
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD = 600  # the longest report of Codex before the output of a command, in characters
+_HEAD = 600  # Codex writes a report before a command's output, of at most so many characters
 _OUTPUT = "\nOutput:\n"
 _FAILED = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
@@ -67,7 +67,7 @@ class Header(NamedTuple):
 
 
 def read_header(record: Fields) -> Header | None:
-    """Return the header in a record, or None if the record is no header, or has no thread id."""
+    """Return the header in a record. Return None if the record is no header or has no thread id."""
     meta = as_object(record.get("payload"))
     thread, source = text(meta, "id"), nested(meta, "source")
     if record.get("type") != "session_meta" or thread is None:
@@ -120,8 +120,8 @@ class InheritedHistory:
 
 
 class OwnEntries:
-    """A function that takes the records of a rollout in order. It returns the entries of each record, but not of copies
-    of the parent's records."""
+    """A function that takes the records of a rollout in order. It returns the entries of each record. For
+    a copy of a parent's record, it returns no entries."""
 
     _history: InheritedHistory | None = None
     _cwd = ""
@@ -309,7 +309,7 @@ def _result_entry(words: str, call: str, at: float) -> Entry:
 
 
 def read_prompt(kind: str, payload: Fields) -> str | None:
-    """Return the prompt from a human or another agent. Return None if there is none, or if the prompt is encrypted."""
+    """Return the prompt from a human or another agent. Return None if there is no prompt, or if it is encrypted."""
     if kind != TASK:
         return _message_text(payload)
     parts = [as_object(part) for part in list_at(payload, "content")]
@@ -353,12 +353,12 @@ _DAMAGED = "damaged"
 _STRANGE = "it does not say whose it is, and in which directory"
 _SECONDS = 2.0  # seconds between two reads of `/proc/locks`, because a read takes the kernel some time
 _FIRST_VERSION = (0, 169)  # the first version of Codex with locks
-_SETTLED = 1.0  # a new session takes its lock late, so a free lock means an end only after so many seconds of silence
+_SETTLED = 1.0  # a new session takes its lock late: without a lock, it counts as ended after so many silent seconds
 
 
 class CodexReader(FilesReader):
-    """Reads Codex's store. `home` is `$CODEX_HOME`, or `~/.codex`. Old sessions are read too, but no compressed files.
-    Here a `Session` has the rollouts of a session that a human began, and of all its agents in any directory."""
+    """Reads Codex's store. `home` is `$CODEX_HOME`, or `~/.codex`. Archived sessions are read too. Compressed files
+    are not read. A `Session` holds the rollouts of a session that a human began, and the rollouts of all its agents."""
 
     name = NAME
     files = r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)"
@@ -404,7 +404,7 @@ class CodexReader(FilesReader):
                     self._here.add(header.thread)
         known = {name: self._known[name][1] for name in present}
         self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
-        # Old versions of Codex wrote files without a usable header. So only the youngest file is reported.
+        # Old versions of Codex wrote files without a usable header. Report this fault only for the youngest file.
         youngest = max(known, default="")
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
@@ -445,7 +445,7 @@ class CodexReader(FilesReader):
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Do nothing: `_make_run` has already set `process_gone`, by the lock of each thread."""
+        """Do nothing: `_make_run` has already set `process_gone`, from the lock of each thread."""
 
     def _make_run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
@@ -476,7 +476,7 @@ class CodexReader(FilesReader):
 
 class WriterLocks:
     """Tells whether Codex (0.169 and later) still runs a thread. Codex locks `thread-writer-locks/<thread>.lock` by
-    flock while it runs the thread, and removes the file at a normal end. If Codex is killed, the file is not locked."""
+    flock while it runs the thread, and removes the file at a normal end. A killed Codex leaves the file unlocked."""
 
     looked_at = 0.0
     _held: frozenset[int] | None = None  # the inodes of all locked files; None if the system does not list locks
@@ -485,7 +485,7 @@ class WriterLocks:
         self._directory = home / "thread-writer-locks"
 
     def refresh(self) -> bool:
-        """List the locked files if the last list is older than `_SECONDS`. Return whether they were listed."""
+        """List the locked files if the last list is older than `_SECONDS`. Return True if a new list was made."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
             return False
         self.looked_at = time.time()

@@ -1,7 +1,7 @@
 """The reader of GitHub Copilot CLI 1.0. It keeps one file of events for a session and all its agents.
 
 An event is `{type, data, id, timestamp, agentId?}`. An event of the session's own agent has no `agentId`. The tool
-`task` starts an agent. Its first round ends with `subagent.completed` or `.failed`, later rounds with `turn_end`."""
+`task` starts an agent. The first round ends with `subagent.completed` or `.failed`, later rounds with `turn_end`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class Agent(Account):
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool = True):
         super().__init__(keep, places, is_agent=is_agent)
-        self.pending: dict[str, str] = {}  # open requests for a permission, in words, by the request's id
+        self.pending: dict[str, str] = {}  # descriptions of open requests for a permission, by the request's id
 
     @property
     def waiting(self) -> str:
@@ -71,7 +71,7 @@ class Agent(Account):
         self.resume(at)
 
     def record_completion(self, data: Fields, at: float) -> None:
-        """Record that the agent has ended. If it had ended before, a cancellation changes nothing."""
+        """Record that the agent has ended. If the agent had ended before, a cancellation changes nothing."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
@@ -105,7 +105,7 @@ class Events:
                 self.agents.clear()
                 self.unstarted.clear()
             case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
-                # A killed program writes no last event. Its end shows when a new program resumes the session.
+                # A killed program writes no last event. Its end is seen only when a new program resumes the session.
                 reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
                 for one in self.agents.values():
                     if one.state is RunState.WORKING:
@@ -207,11 +207,11 @@ class CopilotReader(FilesReader):
         return [self.root]
 
     def program_of(self, session: Session) -> Program:
-        """Return the state of the program, by its file `inuse.<pid>.lock`. A killed program leaves its file behind."""
+        """Return the program's state, from its file `inuse.<pid>.lock`. A killed program leaves its file behind."""
         found: list[Registered] = []
         with suppress(OSError, ValueError):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
-            # If another process has this pid now, the program seems to run still.
+            # If another process has this pid now, the program wrongly seems to run.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.program_of(session.id, found)
 

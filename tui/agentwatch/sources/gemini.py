@@ -36,7 +36,7 @@ _COMMAND = re.compile(
     r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_STOPPED = "Operation cancelled"  # part of the result of a call that a human ended by Esc, but not of a refused call
+_STOPPED = "Operation cancelled"  # only in the result of a call that a human stopped with Esc
 _ROOT_BYTES = 64 * 1024
 
 
@@ -52,7 +52,7 @@ class Chat(Account):
         if name is not None and at is not None:
             self._add_message(name, fields, at)
         elif nested(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
-            # The agent failed or was stopped during its answer. Only the parent's chat says which.
+            # The agent failed or was stopped during its answer. Only the parent's chat tells which of the two.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
@@ -93,7 +93,7 @@ class Chat(Account):
             self.answer = self.keep_lazily(said, ended_at) if said.strip() else None
         elif call.get("name") == "invoke_agent" and not self.is_agent:
             display = nested(call, "resultDisplay")
-            # The status is "success" even if the agent failed or used up its turns. `terminateReason` tells.
+            # The status is "success" even if the agent failed or used up its turns. `terminateReason` tells this.
             reason = text(display, "terminateReason") or "GOAL"
             if status != "success" or display.get("state") == "error":
                 reason = first_line(output)
@@ -148,7 +148,7 @@ def _command_end(told: str) -> CommandEnd | None:
 
 
 def _report_in(call: Fields) -> str | None:
-    """Return the text or JSON in a call by which an agent hands back its result. Return None for any other call."""
+    """If a call hands back the agent's result, return the result (text or JSON). Return None for any other call."""
     if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = nested(call, "args")
@@ -198,7 +198,7 @@ class GeminiReader(AgentsReader):
         return f"{session.id}/{agent}" if agent == link.claim else agent
 
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status from the agent's own chat if it has ended there, or else from reports to its parent."""
+        """Return the status from the agent's chat if the chat shows an end. Otherwise use the reports to the parent."""
         if account.state is not RunState.ENDED and link.reports:
             return link.reports[-1]
         if account.state is RunState.WORKING and link.asker.prompted_at > account.prompted_at:

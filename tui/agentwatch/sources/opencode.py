@@ -96,8 +96,8 @@ class ForeignDatabase:
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection whose queries all see the same state. Raise OSError or sqlite3.Error. Any thread may call
-        this."""
+        """Yield a connection whose queries all see the same state. Any thread may call this. Raise OSError or
+        sqlite3.Error if the database cannot be read."""
         path, before = self._path, self.signature()
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             raise OSError("it is no regular file")
@@ -125,7 +125,7 @@ class ForeignDatabase:
             if _ASK_FOR_LOCK is None:
                 return None
             if not os.path.exists(f"{path}-shm"):
-                # The last user removes `-shm`, but only if the database keeps a log: then its byte 18 is 2.
+                # The last user of a database removes `-shm` if the database has a log. Byte 18 is then 2.
                 with open(path, "rb") as file:  # noqa: PTH123
                     return False if file.read(19)[18:] == b"\2" else None
             if self._shared is None or not os.path.samestat(os.fstat(self._shared), os.stat(f"{path}-shm")):  # noqa: PTH116
@@ -195,7 +195,7 @@ def to_seconds(value: object) -> float:
 def _fingerprint_of(path: str) -> Fingerprint | None:
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
-        # The ctime is left out: if root reads a database, SQLite changes it.
+        # The ctime is left out: if root reads a database, SQLite changes the ctime.
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
@@ -232,7 +232,7 @@ class OpenCodeReader(StoreReader):
     def __init__(self, workspace: Path, database: Path, name: str = "opencode"):
         super().__init__()
         self.name = name
-        self.progress = Progress(0, 0)  # in bytes of the database; 0 are done until all sessions have been read
+        self.progress = Progress(0, 0)  # in bytes; `done` is 0 until all sessions have been read
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
@@ -327,7 +327,7 @@ class OpenCodeReader(StoreReader):
                 agent=session.agent,
             )
             for task in session.tasks.values():
-                # A call without a session and without an end is left out, because it may still get a session.
+                # A call that has neither a session nor an end is left out, because it may still get a session.
                 status = session.ends.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if status and task.child not in self._rows:
                     runs[task.id] = run_of(
@@ -356,7 +356,7 @@ class Session(Account):
         super().__init__(keep, places, is_agent=row.parent_id is not None)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, AgentCall] = {}  # calls that start a child: by the child's id if known, else by their own
+        self.tasks: dict[str, AgentCall] = {}  # calls that start a child, by the child's id, or by the call's id
         self.waits: list[tuple[float, str]] = []  # what the session probably waits for, and from which time on
         self._fold(*records)
 
@@ -370,7 +370,7 @@ class Session(Account):
         for part in parts:
             parts_of[part.message_id].append(part)
         summaries = [message for message in messages if message.data.get("summary") is True]
-        # Leave out each summary and the message that asked for it: they are no part of the conversation.
+        # Leave out each summary and the message that asked for it: both are no part of the conversation.
         excluded = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
         for message in sorted(messages, key=lambda one: (_time_in(one.data, "created") or one.created, one.id)):
             at = _time_in(message.data, "created") or message.created
@@ -427,7 +427,7 @@ class Session(Account):
                 self.answer = self.keep_lazily(words[-1], completed)
 
     def _add_part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
-        """Update the state by a part. Return its texts that a human or a model wrote."""
+        """Update the state from a part. Return the texts in it that a human or a model wrote."""
         data, said = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
         for entry in said:
@@ -502,7 +502,7 @@ def _is_left_behind(call: AgentCall, parent: Session, above: Run | None) -> bool
 
 
 def _make_permit(call: Entry, result: Entry, metadata: Fields) -> Permit:
-    """Return the record that a call was allowed or refused. Only Kilo Code records whether a human was asked."""
+    """Return a permit, which tells whether a call was allowed. Only Kilo Code stores whether a human was asked."""
     is_refused = result.refused or metadata.get("dismissed") is True
     # If a call failed or was stopped, it is unknown whether the call had been allowed.
     allowed = None if result.ended is None and not is_refused else not is_refused
@@ -513,10 +513,10 @@ def _make_permit(call: Entry, result: Entry, metadata: Fields) -> Permit:
 
 
 def _describe_wait(tool: str, given: Fields, metadata: Fields) -> str:
-    """Return the thing that a running call probably waits for in words, or "" if the call may be working."""
+    """Describe what a running call probably waits for. Return "" if the call may be working."""
     if tool == "question":
         return question_text(given)
-    # When a call begins, its metadata gets Kilo's approval or the shell's output. So a call with metadata is working.
+    # When a call really starts to work, Kilo writes the approval into its metadata, or the shell writes its output.
     if metadata or tool not in (*_AT_ONCE, "task"):
         return ""
     what = "" if tool == "task" else main_argument(tool, given)
@@ -535,7 +535,7 @@ def _error_in(data: Fields) -> str:
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """Yield the entries of a part, in order. After a call comes its result. The part was made `at` this time (epoch
+    """Yield the entries of a part, in order. After a call comes its result. `at` is the time of the part (epoch
     seconds). If `is_asked`, the message is from a human or the parent."""
     words = string(part, "text")
     match part.get("type"):

@@ -32,7 +32,7 @@ class Position:
 
 
 class Playback(BackgroundThread[Batch], Source):
-    """Plays recorded events in order. Any thread may call its methods. Without events, `__init__` raises ValueError."""
+    """Plays recorded events in order. Any thread may call its methods. Raise ValueError if there are no events."""
 
     thread_name = "agentwatch-playback"
 
@@ -56,7 +56,7 @@ class Playback(BackgroundThread[Batch], Source):
         # If an event is older than the event before it, both get the later time.
         self._times = list(accumulate((one.at for one in self._events), max))
         waits = (min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times))
-        # When each event is to be emitted, in seconds after the first event, at speed 1.
+        # The time at which each event is emitted: seconds after the first event, at speed 1.
         self._due = list(accumulate(waits, initial=0.0))
         self._text_of = text_of
         self._monotonic = monotonic

@@ -1,8 +1,8 @@
 """The reader of Qwen Code 0.24. Each session and each agent has its own file of JSON lines, the chat.
 
 A line is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` starts an agent. The agent's
-description (a JSON file) shows its state at once. The parent's chat shows the state only after all agents of one
-message have ended."""
+description (a JSON file) shows its state at once. The parent's chat shows it only when all agents that
+one message started have ended."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _COMMAND = re.compile(
 _REFUSED = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
-)  # the beginning of the result of a refused call; its status may be anything
+)  # the beginning of the result of a refused call; the status of this call may be anything
 _STOPPED = f"{_BY_HUMAN} User cancelled tool execution"  # the result of a call that was stopped after its start
 
 
@@ -56,7 +56,7 @@ class Chat(Account):
             case "assistant":
                 self._add_answer(fields, said, at)
             case "system":
-                # If a signal interrupts a call, only this record shows it.
+                # If a signal interrupts a call, only this record shows the interruption.
                 event = nested(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._cancel_turn(string(event, "call_id"), at, "")
@@ -87,7 +87,7 @@ class Chat(Account):
             if entry.tool == "agent":
                 self.record_call(entry, string(entry.given, "prompt"))
         words = message_text(fields)
-        # An agent's text may be followed by calls. Only its description shows that it has ended.
+        # Calls may follow an agent's text. Only the agent's description shows that the agent has ended.
         if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.keep_lazily(words, at) if words.strip() else None

@@ -1,9 +1,9 @@
 """The reader of Roo Code, its derived extensions and their command lines. It was never tested with the real programs.
 
 `tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status}.
-`tasks/<id>/ui_messages.json` is a list of messages {ts, type: ask | say, ask?, say?, text?, partial?}. The first one is
-the prompt. The tool `newTask` starts a child task. A message `completion_result` is the task's answer. Times are in
-milliseconds. Both files are replaced as a whole, and read again as a whole."""
+`tasks/<id>/ui_messages.json` is a list of messages {ts, type: ask | say, ask?, say?, text?, partial?}. The first
+message is the prompt. The tool `newTask` starts a child task. A message `completion_result` is the task's answer.
+Times are in milliseconds. Both files are replaced as a whole, and read again as a whole."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ _ITEM = "history_item.json"
 _MESSAGES = "ui_messages.json"
 _LONGEST = 500
 
-_CANCELED = "user_cancelled"  # the extension's reason if a human interrupts a request to the model
+_CANCELED = "user_cancelled"  # the extension's reason if a human interrupts the model
 _STATES = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
@@ -53,7 +53,7 @@ _SAID = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # the tool, if the message names none
+_TOOLS = {"command": "execute_command", "followup": "ask_followup_question"}  # the tool if the message names no tool
 
 
 class _Task(NamedTuple):
@@ -140,7 +140,7 @@ class MessagesTranscript(WholeTranscript):
         return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Raise OSError. The check of claims needs the ends of commands, and the store does not record these ends."""
+        """Always raise OSError: the check of claims needs the ends of commands, which the store does not record."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:
@@ -182,7 +182,7 @@ def make_run(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 
 def _add_message(task: Account, message: Fields) -> None:
-    """Update the task by a message. If a human interrupts a request to the model, set the task's reason."""
+    """Update the task from a message. If a human interrupts the model, set the task's reason."""
     at, say, words = _time_of(message), message.get("say"), string(message, "text")
     inside = object_in(words)
     if task.begun is None:
@@ -202,7 +202,7 @@ def _add_message(task: Account, message: Fields) -> None:
 
 
 def _describe_wait(last: Fields) -> str:
-    """Return the thing that a task needs from a human, in words, or "" if it needs nothing. The last message tells."""
+    """Describe what a task needs from a human, as its last message shows. Return "" if the task needs nothing."""
     what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
@@ -220,8 +220,8 @@ def _time_of(fields: Fields) -> float:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield (number, entries) of each message. A call has ended if another message follows. The store keeps results of
-    commands and MCP servers only. It does not record whether a human refused a call."""
+    """Yield (number, entries) of each message. A call has ended if another message follows. The store keeps only
+    the results of commands and MCP servers. It does not record whether a human refused a call."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _make_entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]

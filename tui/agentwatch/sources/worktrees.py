@@ -60,7 +60,7 @@ def find_other_worktrees(workspace: str) -> dict[str, str]:
 
 
 def find_ready_worktrees(workspace: Path) -> list[Path]:
-    """Return the other work trees, without a work tree that git is still checking out: no agent works in it yet."""
+    """Return the other work trees. Skip those that git is still checking out, because no agent works in them yet."""
     others = find_other_worktrees(str(workspace)).items()
     return [Path(top) for top, own in others if not (read_git_file(own, "locked") or "").startswith("initializing")]
 

@@ -1,9 +1,9 @@
 """The rows of a tree: groups of runs, the order of tasks, headings, and the query that filters tasks. No I/O.
 
-In this module, a run is a top task (without a parent, or right below the row of a workspace) with all tasks below it.
+In this module, a run is a top task with all tasks below it. A top task has no parent, or only a workspace's row.
 Runs are sorted by group and last activity. Other tasks are sorted by when they were first seen. A run moves when its
 group or state changes, and when it begins or ceases to need the operator. A mere sign of life moves no run. The loss of
-a host moves no run, either. A held run, such as that under the cursor, moves only when it begins to need the operator.
+a host moves no run, either. A held run, such as one under the cursor, moves only when it begins to need the operator.
 
 A query filters tasks. It is typed after `/` or `--where`, or saved as a view. A task must match all terms of the query.
 A term is `key:value`, or a word that is searched in id, title, agent and objective. Commas separate alternative values.
@@ -67,7 +67,7 @@ def _is_lively(task: Task, now: float) -> bool:
 
 
 def group_of(task: Task, now: float, history_before: float = -inf) -> Group:
-    """Return a run's group at `now` (epoch seconds). A run last alive before `history_before` may be history."""
+    """Return a run's group at `now` (epoch seconds). A run in HISTORY was last alive before `history_before`."""
     below = task.below
     if run_needs_operator(task):
         return Group.NOW
@@ -119,7 +119,7 @@ def chain_name(tasks: Mapping[str, Task], task: Task) -> str:
 
 class Tally(NamedTuple):
     """The numbers in the heading of a group: its runs, sums over their tasks, and unreviewed questions of the history.
-    `since` is when the longest silent run was last alive (epoch seconds). It is 0 for the groups NOW and TODAY."""
+    `since` is the earliest of the last signs of life of its runs (epoch seconds), or 0 for NOW and TODAY."""
 
     group: Group
     runs: int
@@ -180,7 +180,7 @@ class Order:
         self._tallies: dict[tuple[Group, bool], Tally] = {}
         self._found: Mapping[str, Task] | None = None
         self._now = -inf
-        self.is_settled = False  # whether the workspace was read once, so that activity alone moves nothing
+        self.is_settled = False  # whether the workspace was read once; then a sign of life moves no run
 
     def apply(self, changed: Iterable[str], now: float) -> None:
         """Update the places of the tasks that were added, changed or removed."""
@@ -233,7 +233,7 @@ class Order:
 
     @property
     def groups(self) -> dict[Group, list[str]]:
-        """The sorted ids of the runs of each group. The dict is a new object whenever a run came, went or moved."""
+        """The ids of each group's runs, sorted. The dict is a new object whenever a run came, went or moved."""
         if self._groups is None or self._roots is not self._tree.roots:
             self._roots = self._tree.roots
             by_group = groupby(self._sort_runs(self._tree.roots), lambda one: self._places[one][0][0])
@@ -423,7 +423,7 @@ def constant_terms() -> Iterator[str]:
 
 
 def _parse_term(written: str) -> Iterator[Term]:
-    """Yield the term of a text, or nothing if the text is empty. Raise WrongTermError for a wrong term."""
+    """Yield the term of a text, or nothing if the text is empty. Raise WrongTermError if the term is wrong."""
     match = _KEYED.fullmatch(written)
     key = match["key"].casefold() if match else ""
     is_negated = written[0] == "-" and len(written) > 1
@@ -441,7 +441,7 @@ def _parse_term(written: str) -> Iterator[Term]:
 
 
 def _make_check(key: str, value: str) -> _Check:
-    """Return the check for a lower-case value of a key. Raise WrongTermError for a wrong value."""
+    """Return the check for a lower-case value of a key. Raise WrongTermError if the value is wrong."""
     if key in ("state", "is"):
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]

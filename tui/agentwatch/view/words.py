@@ -92,7 +92,7 @@ def parse_span(text: str) -> float | None:
 
 
 def ago(moment: float, now: float) -> str:
-    """Return how long ago a time was, in words: `just now`, `3m ago`."""
+    """Describe how long ago a time was: `just now`, `3m ago`."""
     passed = now - moment
     return "just now" if passed < 5 else f"{short_span(passed)} ago"
 
@@ -172,7 +172,7 @@ TODOS = {
 
 
 def claims_of(task: Task) -> list[Claim]:
-    """Return the claims of a task, the false ones first. Claims about the same file and lines are joined."""
+    """Return the claims of a task, false claims first. Claims about the same file and lines are joined."""
     order = list(VERDICTS)
     return sorted(merge_claims(task.claims), key=lambda claim: order.index(claim.verdict))
 
@@ -200,7 +200,7 @@ def look_of(task: Task) -> Look:
 
 
 def look_of_attempt(task: Task, attempt: Attempt) -> Look:
-    """Return the glyph, word and colour of an attempt. The latest attempt has those of its task until a decision."""
+    """Return the look of an attempt. The latest attempt looks like its task until you decide about it."""
     is_decided = task.binding is not None and task.own_state is not State.CANCELED
     return look_of(task) if attempt is task.latest and not is_decided else LOOKS[attempt.state]
 
@@ -233,7 +233,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def history_words(tree: Tree) -> str:
-    """Return how many past tasks have open questions, in words. Return "" if none has."""
+    """Return a phrase with the number of open questions of past tasks, or "" if there are none."""
     if not (count := len(tree.past_questions())):
         return ""
     day = (iso(tree.rules.history_before) or "?")[:10]
@@ -241,7 +241,7 @@ def history_words(tree: Tree) -> str:
 
 
 def aside_words(task: Task, now: float) -> str:
-    """Return in words whether a task was acknowledged, or until when it is snoozed. Return "" if neither."""
+    """Describe whether a task is acknowledged, or until when it is snoozed. Return "" if it is neither."""
     if task.snoozed_until is None:
         return "acknowledged" if task.acknowledged else ""
     if math.isinf(task.snoozed_until):
@@ -252,12 +252,12 @@ def aside_words(task: Task, now: float) -> str:
 
 
 def retries_left(retry: Retry) -> str:
-    """Return the remaining retries in words: `1 left`, `1 of 2 left`."""
+    """Return a phrase with the number of remaining retries: `1 left`, `1 of 2 left`."""
     of = "" if retry.remaining == retry.max_retries else f" of {retry.max_retries}"
     return f"{retry.remaining}{of} left"
 
 
-_MOST_DELAYING = 50  # so many tasks are compared to find the most urgent task
+_MOST_DELAYING = 50  # at most so many tasks are compared to find the most urgent task
 
 
 def delay_of(task: Task, tasks: Mapping[str, Task], now: float) -> str:
@@ -299,7 +299,7 @@ def _find_below(task: Task, tasks: Mapping[str, Task], holds: Callable[[TaskKind
 
 
 def reason_at(task: Task, tasks: Mapping[str, Task], now: float) -> str:
-    """Return why a task is in its state at `now`. Add since when, and which tasks it waits for."""
+    """Describe why a task has its state at `now`, since when, and which tasks it waits for."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
         unknown = long_span(now - task.lost_since, 1)
         if task.workspace:
@@ -345,7 +345,7 @@ def answer_line(attempt: Attempt) -> str | None:
 
 
 def doing_words(doing: Activity) -> str:
-    """Return the activity of an agent in words (untrusted): a tool and its subject, the agent's words, or a todo."""
+    """Describe the activity of an agent (untrusted): a tool and its subject, the agent's words, or a todo."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
     if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
@@ -354,7 +354,7 @@ def doing_words(doing: Activity) -> str:
 
 
 def count_waits(task: Task, tasks: Mapping[str, Task]) -> int:
-    """Count the open tasks right below a task that only waits for these. Return 0 for any other task."""
+    """Count the open tasks right below a task, if the task only waits for them. Otherwise return 0."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
     if not standing.only_waits_for_others(task.doing):
@@ -438,7 +438,7 @@ _ANSWERED_BY = {
 
 
 def stage_words(request: Request, now: float) -> str:
-    """Return in words how far a request has got, without untrusted text."""
+    """Describe how far a request has got. The words contain no untrusted text."""
     verb = _answer_verb(request)
     match request.stage:
         case RequestStage.OFFERED:
@@ -459,7 +459,7 @@ def stage_words(request: Request, now: float) -> str:
 
 
 def time_left_words(request: Request, now: float) -> str:
-    """Return in words how long a request can still be answered here. Return "" if it has no limit or has ended."""
+    """Describe how long a request can still be answered here. Return "" if it has no limit or has ended."""
     if request.until is None or not request.is_answerable:
         return ""
     left = short_span(max(request.until - now, 0.0))
@@ -495,8 +495,8 @@ def whole_input(request: Request) -> str:
 
 
 def where_to_answer(task: Task) -> str:
-    """Return where the question of a task must be answered, and why not here (perhaps untrusted). Return "" if it can
-    be answered here, or if the task has no question."""
+    """Return where a task's question must be answered, and why this is not possible here (perhaps untrusted). Return ""
+    if it can be answered here, or if the task has no question."""
     if (request := task.request) is not None:
         return (why_unanswerable(request) or "") if request.waits_for_operator else ""
     run = task.run
@@ -569,7 +569,7 @@ def is_pending(decision: Decision) -> bool:
 
 
 def claimed_words(decision: Decision) -> str:
-    """Return in words which agent has claimed a decision but not acted on it. Return "" if no agent has."""
+    """Describe which agent has claimed a decision but not acted on it yet. Return "" if no agent has."""
     by = decision.receipt.taken_by
     return f"claimed by {quote_text(by, 60)}, not acted on yet" if by and is_pending(decision) else ""
 

@@ -9,7 +9,7 @@ NAME = "claude-code"  # the name of the source
 
 
 _MAX_BYTES = 16 * 1024 * 1024
-ASKS = "PermissionRequest"  # the event of a hook when a tool needs a human's permission
+ASKS = "PermissionRequest"  # the name of the hook event: a tool needs a human's permission
 
 
 class HookCall(NamedTuple):
@@ -44,7 +44,7 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     if event is None or session_id is None:
         return None
     if event == ASKS and (text(fields, "tool_name") is None or not isinstance(fields.get("tool_input"), dict)):
-        # A request for a permission without a tool cannot be answered.
+        # If a request for a permission names no tool, it cannot be answered.
         return None
     return HookCall(
         event=event,

@@ -1,6 +1,6 @@
 """The reader of Claude Code.
 
-The program records that it waits for a human, but not which agent waits. If this is unclear, the session waits."""
+The program records that it waits for a human, but not which agent waits. If that is unclear, the session is chosen."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ class ClaudeCodeReader(AgentsReader):
     name = NAME
     entries = staticmethod(entries)
     fold = Transcript
-    # Older versions put agents' files beside sessions' files. Agents of two kinds work for the program: leave them out.
+    # Older versions put agents' files beside sessions' files. Two kinds of agents do Claude Code's own work: skip them.
     files = (
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
         r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)\.(?:jsonl|meta\.json)"
@@ -42,12 +42,12 @@ class ClaudeCodeReader(AgentsReader):
         self.processes = Processes(home / "sessions", read_wait)
 
     def status_of(self, account: Account, link: AgentLink) -> RunStatus | Account:
-        """Return the status from the agent's own transcript. If this has no end, use the reports to the parent."""
+        """Return the status from the agent's transcript. If that shows no end, use the reports to the parent."""
         reports = link.reports
         if account.state not in OPEN and account.reason != UNREAD:
             return account
         if account.state not in OPEN:
-            # The answer is unreadable, and may report a failure. Without a copy in a report, do not count it as an end.
+            # The answer is unreadable, and may report a failure. If no report has a copy, do not count it as an end.
             copies = [one for one in reports if one.said]
             return copies[-1]._replace(ended_at=account.ended_at) if copies else RunStatus(RunState.SUBMITTED, UNREAD)
         if not reports:
@@ -57,7 +57,7 @@ class ClaudeCodeReader(AgentsReader):
 
     def set_waiting(self, session: Session, runs: dict[str, Run], wait: Wait) -> None:
         """Set `waiting` in the run of the agent that waits for a human. If several agents may wait, use the session's
-        run. A call from long before the wait is probably running. It is used only if there is no later call."""
+        run. A call from long before the wait is probably running. Choose it only if there is no later call."""
         folds: dict[str, Transcript] = session.folds
         key, what = session.id, wait.what
         working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}

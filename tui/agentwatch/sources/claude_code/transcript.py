@@ -29,7 +29,7 @@ QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # tools that ask a human a ques
 _SPAWNING = DELEGATING | {"Skill", "Workflow"}  # `Skill` and `Workflow` start an agent only sometimes
 _CHECKLIST = ("TaskCreate", "TaskUpdate")
 _CREATED = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS = ("end_turn", "stop_sequence")  # stop reasons that end a turn; after others, such as `pause_turn`, it goes on
+_ENDS = ("end_turn", "stop_sequence")  # stop reasons that end a turn; after `pause_turn`, for example, the turn goes on
 _KNOWN = ("thinking", "tool_use", "tool_result")  # endings of known types of blocks, such as `redacted_thinking`
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _COUNTED = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -38,7 +38,7 @@ _FEEDBACK = "Stop hook feedback"
 _COMMANDS = ("<command-", "<bash-input>")
 _LOCAL = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED = ("", "config")  # sources of decisions about which nobody was asked
+_UNASKED = ("", "config")  # values of `source` if nobody was asked for the permission
 _REJECTED = "user-rejected"  # the kind of denial if a human refused a call and the record has no source
 
 INTERRUPTED = "[Request interrupted by user"
@@ -100,7 +100,7 @@ class Transcript(Account):
             self.one_shot = started_as.startswith("sdk")
         match kind:
             case "user" | "assistant" if uuid is None:
-                # The program always writes a uuid. Without a uuid, a record may be forged, so it changes nothing.
+                # The program always writes a uuid. A record without a uuid may be forged, so its content is ignored.
                 self.not_understood += 1
             case "user" | "assistant":
                 # When a session is resumed, some records are written twice. In older versions, a session's file also
@@ -123,7 +123,7 @@ class Transcript(Account):
                 if written is not None:
                     self.touch(written)
             case _ if uuid is not None and nested(fields, "message").get("role") in ("user", "assistant"):
-                # A record with a message, but of an unknown type.
+                # The record has a message, but its type is unknown.
                 self.not_understood += 1
 
     def last_text(self) -> Message | None:
@@ -177,7 +177,7 @@ class Transcript(Account):
         self._begin_turn(at, prompt, asker, is_resumed=is_resumed)
 
     def _add_model_record(self, fields: Fields, at: float) -> None:
-        """Update the state by a record of the model. It usually has one block of a message."""
+        """Update the state from a record that the model wrote. It usually holds one block of a message."""
         message, parts = nested(fields, "message"), answer_entries(fields, at)
         said = "\n".join([entry.text for entry in parts if entry.kind is EntryKind.WORDS])
         content = message.get("content")
@@ -200,7 +200,7 @@ class Transcript(Account):
         self._is_strange |= is_strange
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
-        # All records of a message repeat its usage, so it is counted once. Tokens from the cache are left out.
+        # All records of a message repeat the same usage. Count this usage once. Leave out tokens from the cache.
         tokens = max(sum_of(nested(message, "usage"), *_COUNTED), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
@@ -226,7 +226,7 @@ class Transcript(Account):
                     self.record_call(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
 
     def _close_call(self, block: Fields, result: Fields, at: float) -> Entry | None:
-        """Record the result of a call. Return the call, or None if it is not open."""
+        """Record the result of a call. Return the call, or None if the call is not open."""
         name = str(block.get("tool_use_id"))
         blocks = texts_of(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
@@ -239,7 +239,7 @@ class Transcript(Account):
             said = "\n".join(blocks)
             call.child = text(result, "agentId")
             if call.child is None and blocks:
-                # Only lines without an indent are the program's own, so an agent's text cannot forge the id.
+                # Only the program writes lines without an indent, so an agent's text cannot forge the id.
                 call.child = next(reversed(_TRAILER.findall(blocks[-1])), None)
             if block.get("is_error") is True:
                 words = first_line(_ERROR_TAG.sub("", said)) or "failed"
@@ -293,7 +293,7 @@ class Transcript(Account):
         self.set_todos(make_todos(self._items.values()) or None, at)
 
     def _add_permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
-        """Record who allowed or refused a call, if the record of the call's result says this."""
+        """Store who allowed or refused a call, if the line with the call's result tells this."""
         decision, denial = nested(record, "permissionDecision"), text(record, "toolDenialKind")
         source = string(decision, "source")
         if denial is None and source in _UNASKED:
@@ -340,7 +340,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def answer_entries(record: Fields, at: float) -> list[Entry]:
-    """Return the entries of a record of the model, in order."""
+    """Return the entries of a record that the model wrote, in order."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
     for block in blocks_of(nested(record, "message").get("content")):
@@ -378,8 +378,8 @@ def _command_end(words: str, result: Fields, *, failed: bool) -> CommandEnd:
         return CommandEnd(int(told[1]) if told else None, output)
     parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
     output = "\n".join(parts) if "stdout" in result else words
-    # The exit code of a command is unknown if it was interrupted, or goes on in the background. For some commands, such
-    # as grep, it is described in words. `_MOVED` is slow, so it is tried only on texts with one of its words.
+    # The exit code is unknown if the command was interrupted or goes on in the background. For some commands, such as
+    # grep, the program describes the exit code in words. `_MOVED` is slow, so first look for one of its words.
     ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
     is_moved = any(_MOVED.search(end) for end in ends)
     is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
@@ -412,8 +412,8 @@ def blocks_of(content: object) -> list[Fields]:
 
 
 def split_report(blocks: list[str], result: Fields) -> tuple[str | None, str]:
-    """Split the result of a call that started an agent. Return the agent's report, or None if there is none, and the
-    program's note that it stopped the agent, or "". `blocks` are the texts of the result. `result` is its structured
+    """Split the result of a call that started an agent. Return the agent's report (or None), and the note in which the
+    program says that it stopped the agent (or ""). `blocks` are the texts of the result. `result` is its structured
     form, and may be empty."""
     if isinstance(result.get("content"), list):
         parts, head = texts_of(result.get("content")), int_at(result, "harnessNoteCount") or 0

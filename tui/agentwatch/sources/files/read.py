@@ -42,15 +42,15 @@ def is_candidate(name: str) -> bool:
 
 
 def is_named_like_document(path: str) -> bool:
-    """Tell whether a file is named like a handoff, return, report or todo list. If a file with such a name is
-    unreadable, the operator is told."""
+    """Tell whether a file is named like a handoff, return, report or todo list. An unreadable file with this kind of
+    name is reported to the operator."""
     is_in_folder = is_candidate(path) and basename(dirname(path)) in {"handoffs", "returns"}
     return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
 def make_prune_test(names: frozenset[str] | None) -> Callable[[str], bool]:
-    """Return a function that tells by a directory's name whether to leave the directory out. The name is then in
-    `names`, or matches a pattern in `names`. A pattern contains `*`, `?` or `[`. None stands for the default names."""
+    """Return a function that takes a directory's name, and tells whether to leave the directory out. `names` has the
+    names to leave out, and patterns with `*`, `?` or `[`. None stands for the default names."""
     names = DEFAULT_PRUNED if names is None else names
     patterns = [name for name in names if not {*name}.isdisjoint("*?[")]
     return lambda name: name in names or any(fnmatchcase(name, pattern) for pattern in patterns)
@@ -83,11 +83,11 @@ def absolute_path(root: str, path: str) -> str:
 def walk(
     root: str, is_pruned: Callable[[str], bool], below: str = "", is_other_worktree: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, tuple[list[str], list[str]] | OSError]]:
-    """Yield (path, content) for the directory `below` and for each directory in it. Parents come first.
+    """Yield (path, content) for the directory `below` and for all directories inside it. Parents come first.
 
     Paths are relative to `root`. The content is two lists: the names of directories to enter, and of files to read. If
     a directory cannot be listed, the content is the error. The error for a symbolic link is NotADirectoryError. If
-    `is_other_worktree` tells that a directory is another work tree of the repository, its two lists are empty."""
+    `is_other_worktree` is true for a directory, both lists are empty."""
     pending = [below]
     while pending:
         path = pending.pop()
@@ -131,7 +131,7 @@ _KINDS = {
 
 class FileRefusedError(Exception):
     """A file that may not or cannot be read. `message` gives the fault and the remedy, `reason` only the fault. `facts`
-    are values for the message. If `lasting`, a second try fails until the file or its attributes change."""
+    are values for the message. If `lasting`, each new try fails until the file or its attributes change."""
 
     def __init__(self, rule: str, *, lasting: bool = True, **facts: object):
         self.rule, self.lasting = rule, lasting
@@ -224,5 +224,5 @@ def _read_once(directory: Directory, name: str, max_bytes: int, root: Path | str
 
 
 def kind_in_words(mode: int) -> str:
-    """Return the kind of something that is not a regular file in words, such as "a directory"."""
+    """Describe the kind of a file that is not a regular file. An example is "a directory"."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

@@ -48,10 +48,10 @@ Reader = Callable[[str, str], Document | None]  # takes a file's text and path, 
 # Takes a file's path and its mtime. Returns the time of the first commit with the file's content, or None.
 Committed = Callable[[str, float], float | None]
 
-# The kernel's file times move in steps of up to 10 ms. So a change right after a read may keep the same file times.
+# The kernel's file times move in steps of up to 10 ms. A change right after a read may leave the times as they are.
 _TICK_NS = 20_000_000
 _FIRST = 1_577_836_800.0  # the beginning of 2020: no agent wrote a return before this time
-_LATE_SECONDS = 60.0  # if a file is new while watching, but its mtime is older than this, the mtime is not used
+_LATE_SECONDS = 60.0  # if a file appears during watching and its mtime is older than this, the mtime is not used
 
 
 @dataclass(slots=True)
@@ -70,11 +70,11 @@ class KnownFile:
 
 
 class HistorySnapshot(NamedTuple):
-    """The state that agentwatch's last run stored. `files` are by path; a file that was gone has no `shown`. The last
-    run watched the files until `watched_at` (epoch seconds).
+    """The state that was stored when agentwatch last ran. `files` are by path; a file that was gone has no `shown`.
+    agentwatch then watched the files until `watched_at` (epoch seconds).
 
-    If the state is of one task only, `limited_to` has the task's directories and a time. A file in another directory is
-    read only if it has changed since this time."""
+    If the state covers only one task, `limited_to` has the task's directories and a time. Files in other directories
+    are read only if they have changed since this time."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -104,7 +104,7 @@ class ParsedDocuments:
 
 
 class WorkspaceFiles:
-    """Reads the files of one workspace and makes events. Any thread may call `content`, one thread all the rest."""
+    """Reads the files of one workspace and makes events. Only `content` may be called by several threads."""
 
     settle_seconds = 2.0  # a half-written file is shown as broken if it does not change for so long
     # The latest texts are kept in memory up to this total size. Older texts are read from their files again.
@@ -112,7 +112,7 @@ class WorkspaceFiles:
     disk = DISK
 
     _recalled = HistorySnapshot()
-    watched_until: float | None = None  # the time until which agentwatch's last run watched; None without a last run
+    watched_until: float | None = None  # the time until which agentwatch watched when it last ran; None if unknown
     is_watching = False  # whether all files were read once, so that each later change is seen at once
     _text_bytes = 0
 
@@ -120,7 +120,7 @@ class WorkspaceFiles:
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
         self._places: dict[str, tuple[str, float]] = {}  # by digest: the file with this content, and since when
-        # By file: the last digest, since when the file has it, and a time until which the file was not written again.
+        # By file: its last digest, since when it has this content, and a time until which it was not written again.
         self._last: dict[str, tuple[str, float, float]] = {}
         self.events: list[Event] = []
         self._seq = count(1)
@@ -128,13 +128,13 @@ class WorkspaceFiles:
         self.files: dict[str, KnownFile] = {}
         # By half-written file: if the content is still the same at this time (monotonic clock), it is shown.
         self.withheld: dict[str, float] = {}
-        # By file or directory that agentwatch should be able to read: the reason why it cannot.
+        # By file or directory that cannot be read, but should be readable: the reason.
         self.unread: dict[str, str] = {}
 
     def remember(self, recalled: HistorySnapshot) -> None:
-        """Take over the files' state that agentwatch's last run stored. This is called before any file is read."""
+        """Take over the files' state, as stored when agentwatch last ran. This is called before any file is read."""
         self._recalled = recalled
-        # A run that knew no file may have ended before it had read the files.
+        # If agentwatch then knew no file, it may have been stopped before it had read the files.
         if recalled.files:
             self.watched_until = recalled.watched_at
         for path, file in recalled.files.items():
@@ -147,8 +147,8 @@ class WorkspaceFiles:
                 self.files[name] = file
 
     def content(self, digest: str) -> str | None:
-        """Return the text with this digest from memory, or else from its file. Return None if both fail. Any thread may
-        call this."""
+        """Return the text with this digest from memory, or else from its file. Return None if neither has the text. Any
+        thread may call this."""
         text = self._texts.get(digest)
         if text is None and digest in self._places:
             with suppress(FileRefusedError, FileNotFoundError):
@@ -204,7 +204,7 @@ class WorkspaceFiles:
     def _apply_text(self, path: str, file: KnownFile, text: FileText) -> None:
         """Add an event for the content of a file, if the event is new."""
         written, same = text.fingerprint[0] / 1e9, text.digest == file.digest
-        # A file that is written again with the same content may mean that a child has failed in the same way again.
+        # If a file is written again with the same content, a child may have failed in the same way again.
         is_again = file.shown == text.digest and written > self._last.get(path, ("", 0.0, math.inf))[2]
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
@@ -258,7 +258,7 @@ class WorkspaceFiles:
         self.unread.pop(path, None)
         is_ours = file.shown is not None or is_named_like_document(path)
         is_wanted = links.must_be_readable(path) or isinstance(file.shown, str)
-        # A file with another name that changes all the time is probably a log, so it is not reported.
+        # A file that changes all the time, and is not named like a document, is probably a log. It is not reported.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
         if is_ours:
@@ -272,16 +272,16 @@ class WorkspaceFiles:
             self.events.append(Gone(seq, at, path) if finding is None else Unreadable(seq, at, path, finding))
 
     def _date_content(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
-        """Return since when a file has this content. `written` is its mtime. `is_again`: it was rewritten unchanged."""
+        """Return since when a file has a content. `written` is the mtime. If `is_again`, it was rewritten unchanged."""
         # When files are read for the first time, a file may be a copy with a new mtime. So the time in the document is
-        # used if there is one, or else git's time. Later, an old mtime is not used. A moved file keeps its date.
+        # used if there is one, or else git's time. Later reads do not use an old mtime. A moved file keeps its date.
         now = time.time()
         written = min(written, now)
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
             there, _, kept_until = self._last.get(place, ("", 0.0, 0.0))
-            # Many tasks may have the same checklist. If its mtime is later, it is no moved file and gets its own date.
+            # Many tasks may have the same checklist. If this file's mtime is later, it was not moved: date it anew.
             is_own = isinstance(document, TodoList) and (there != digest or written > kept_until)
             if place == name or held == digest or is_own:
                 since = now - _LATE_SECONDS if self.is_watching else self.watched_until
@@ -301,7 +301,7 @@ class WorkspaceFiles:
 # Files are read for at most this time before the system's events are fetched again, so that events do not pile up.
 _SLICE_SECONDS = 0.02
 _RECHECK_SECONDS = 0.1  # seconds between two reads of half-written files in a scan
-_ROOT_SECONDS = 1.0  # between two checks that the root exists: no event reports that a directory above it is gone
+_ROOT_SECONDS = 1.0  # seconds between two checks that the root exists: no event reports that a directory above is gone
 
 # The time between two sweeps. A sweep finds changes without an event: writes from another machine over the network.
 _SWEEP_SECONDS = 300.0
@@ -348,8 +348,8 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._watcher: Watcher
         # Monotonic times: of the next root check, of the next sweep, and of the earliest sweep after lost events.
         self._root_at = self._sweep_at = self._lost_at = 0.0
-        # With very many changes, the process uses at most this share of one core, after a first burst of so many
-        # seconds. The last number is the longest rest in seconds. A file that changes twice in a rest is read once.
+        # For very many changes: the share of one core that the process may use, the seconds of a first burst, and the
+        # longest rest in seconds. A file that changes twice during a rest is read once.
         self._pace, self._spent = Pace(0.18, 1.5, 0.4), 0.0
 
     def start(self, emit: Emit) -> None:
@@ -365,8 +365,8 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             super().stop()
 
     def scan(self) -> Batch:
-        """Read all files, also half-written files, and return their events in the order of writing. Raise
-        WorkspaceError if the workspace is no directory."""
+        """Read all files, also half-written files. Return their events in the order in which the files were
+        written. Raise WorkspaceError if the workspace is no directory."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         self.most_text_bytes = _ONE_LOOK_BYTES
@@ -420,7 +420,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
             self._rest(self._pace.rest)
 
     def _queue_changes(self, changes: Changes) -> None:
-        """Sweep the changed directories, and queue the changed files: missing files first, the others by their mtime.
+        """Sweep the changed directories, and queue the changed files: missing files first, existing files by mtime.
 
         A file that changes again moves to the end of the queue. Otherwise a return could be read before its handoff,
         and would be taken for the return to an earlier handoff."""
@@ -479,7 +479,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         self._sweep_at = now + rest
 
     def _sweep(self, tops: set[str]) -> None:
-        """Walk these directories. Queue files that may have changed, in the order of writing. Drop missing files."""
+        """Walk these directories. Queue files that may have changed, the oldest mtime first. Drop missing files."""
         walked, found = set[str](), set[str]()
         for top in sorted(tops):
             if top in walked:
@@ -543,7 +543,7 @@ class FilesSource(BackgroundThread[Batch], WorkspaceFiles, Source):
         return health_of(mode, self._watcher.polling or "Changes are seen as they happen", self._problems())
 
     def _problems(self) -> list[Problem]:
-        """Return a problem for each unreadable place, at most `_MOST_PROBLEMS`: there may be thousands of places."""
+        """Return a problem for each unreadable place, but at most `_MOST_PROBLEMS` problems."""
         return [
             Problem(FILES, event_path(absolute_path(self._root, path)), f"{event_path(path) or 'the workspace'}: {why}")
             for path, why in islice(self.unread.items(), _MOST_PROBLEMS)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 # Copied from <sys/inotify.h>, because the library is imported only when a directory is watched. A file causes an event
 # when it is created, written, closed, moved or deleted, and when its attributes change. The directory causes an event
-# when it is moved or deleted. A read causes no event. A file that is deleted but still open causes none either.
+# when it is moved or deleted. A read causes no event. Nor does a file that is deleted but still open.
 _MASK = 0x0700_0FCE
 NAMES = 0x0700_0FC0  # events only if a file or directory is created, deleted or moved
 _Q_OVERFLOW = 0x0000_4000
 _ISDIR = 0x4000_0000
 
 _LIMITS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-# The rest after irrelevant events. Without it, a log file that grows beside the handoffs would keep a core busy.
+# The pause after irrelevant events. Otherwise a log file that grows beside the handoffs would keep a core busy.
 _NOISE_SECONDS = 0.005
 
 
@@ -43,8 +43,8 @@ class Changes(NamedTuple):
 class Watcher:
     """Waits for changes directly inside given directories below `root`. The path "" is the root itself.
 
-    `matters` tells by a file's name whether changes of the file are reported. If the system reports no changes,
-    `polling` is the reason in words for the operator, and `wait` returns only after its timeout. Any thread may call
+    `matters` takes a file's name, and tells whether changes of the file are reported. If the system reports no changes,
+    `polling` tells the operator the reason, and `wait` returns only after its timeout. Any thread may call
     `wake`. Only one thread may call the other methods."""
 
     has_inotify = sys.platform == "linux"

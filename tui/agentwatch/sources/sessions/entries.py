@@ -37,7 +37,7 @@ _LONGEST_TODO = 500
 _STEP = ("content", "step", "description")  # the possible keys of a checklist item's text
 TODO_STATUSES = {"pending": TodoStatus.PENDING, "in_progress": TodoStatus.IN_PROGRESS, "completed": TodoStatus.DONE}
 
-Place = tuple[int, int]  # the place of a record (a line of a transcript) in its file, and the number of its entry
+Place = tuple[int, int]  # the place of a line of a transcript in its file, and the number of an entry in this line
 
 _FILES = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _MAIN_ARGUMENTS = (
@@ -127,7 +127,7 @@ def _as_command_line(value: str | list[object]) -> str:
 
 
 class ActKind(StrEnum):
-    """The kind of an act. The tool of a `strange` act is unknown: it may have run or changed anything."""
+    """The kind of an act. The tool of a `strange` act is unknown: the tool may have run or changed anything."""
 
     COMMAND = "command"
     WRITE = "write"
@@ -240,10 +240,10 @@ def read_todos(given: Fields) -> tuple[Todo, ...]:
     return make_todos((words, status) for words, status in items if words)
 
 
-EntriesIn = Callable[[Fields], Iterable[Entry]]  # returns the entries of a record; no content makes it raise an error
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # returns the entries of a record; never raises an error
 place_of = attrgetter("place")
 
-_MOST = 20_000  # so many of the last steps are kept, to save memory
+_MOST = 20_000  # the number of last steps that are kept; the limit saves memory
 _AGAIN_SECONDS = 5.0
 TELLS_NOTHING = "what it did cannot be told from here"
 _GONE = "Its file is gone"
@@ -256,7 +256,7 @@ _SHARE = 4.0  # the rest before the next read, as a multiple of the last read's 
 
 
 class Outcome(StrEnum):
-    """The outcome of a call. A `refused` call was not allowed by a human, a rule or a hook."""
+    """The outcome of a call. A human, a rule or a hook did not allow a `refused` call."""
 
     OPEN = "open"
     DONE = "done"
@@ -310,7 +310,7 @@ class Steps:
 
 
 def _may_repeat(before: Step | Entry, after: Step | Entry) -> bool:
-    """Tell whether two entries are so close that they may be a repetition. Some programs write an answer twice."""
+    """Tell whether `after` comes so soon that it may repeat `before`. Some programs write an answer twice."""
     return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
 
 
@@ -335,7 +335,7 @@ def _step_with_result(step: Step, place: Place, result: Entry) -> Step:
 
 
 def one_line(words: str) -> str:
-    """Return the beginning of a text in one line, without `#` at the beginnings of its lines and without fences."""
+    """Return the beginning of a text in one line. Leave out fences, and the `#` at the beginnings of lines."""
     lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
     return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
 
@@ -372,7 +372,7 @@ class TranscriptEnd(NamedTuple):
 
 
 class WholeStep(NamedTuple):
-    """The complete entries of a step: the step itself, and its result. `result` is None if there is no result."""
+    """The complete entry of a step, and the complete entry of its result. `result` is None if there is no result."""
 
     said: Entry
     result: Entry | None = None
@@ -429,7 +429,7 @@ class RunTranscript(ABC):
 
     @abstractmethod
     def _read(self) -> bool:
-        """Read new records, and tell whether there were any. Raise OSError, or ValueError if a file is half-written."""
+        """Read new records. Return False if there are none. Raise OSError, or ValueError if a file is half-written."""
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
         """Yield (place, entries) of each record. If a record is unreadable, its entries are None."""
@@ -490,7 +490,7 @@ class LinesTranscript(RunTranscript):
 
     def _read(self) -> bool:
         is_new, is_behind = self._tail is None, True
-        # Begin near the end of the file, perhaps in the middle of a line. Such a half line is no JSON and is left out.
+        # Begin near the end of the file, perhaps in the middle of a line. Half a line is no JSON and is left out.
         tail = self._tail or self._restart(max(self._path.stat().st_size - _WINDOW, 0))
         while is_behind:
             lines, restarted = tail.read(_ONE_LOOK)
@@ -521,7 +521,7 @@ class LinesTranscript(RunTranscript):
             if identity in seen:
                 return ()
             seen.add(identity)
-            # An empty `cwd` in a record means that the directory is unknown from here on.
+            # An empty `cwd` in a record means that the directory is unknown from this record on.
             cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
             said = entries_in(line.record)
             return [one._replace(cwd=one.cwd or cwd) for one in said]
@@ -541,7 +541,7 @@ class Follower:
         self._ended = threading.Event()
 
     def follow(self, transcript: RunTranscript | None) -> None:
-        """Follow this transcript instead of the earlier transcript. None stops following."""
+        """Follow this transcript instead of the earlier transcript. If it is None, follow no transcript."""
         self._ended.set()
         self._ended = threading.Event()
         if transcript:

@@ -97,7 +97,7 @@ def time_at(fields: Fields, key: str = "timestamp") -> float | None:
 
 
 def directory_in(record: Fields) -> str | None:
-    """Return the working directory that a line of a transcript names, or None if it names no or several directories."""
+    """Return the working directory that a line of a transcript names. Return None unless it names exactly one."""
     payload = nested(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
     named = (text(place, "cwd") for place in (record, payload, nested(record, "data", "context")))
     places = list_at(record, "directories")
@@ -111,13 +111,13 @@ def first_line(words: str, limit: int = 300) -> str:
 
 
 def first_sentence(words: str, limit: int = 300) -> str:
-    """Return the first line with real content. Short headings, rules, fences and tags are skipped if possible."""
+    """Return the first line with real content. If possible, skip short headings, separators, fences and tags."""
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
 
 
 def digest_of(text: str) -> str:
-    """Return the sha256 of a text in hex. Lone surrogates in the text do no harm."""
+    """Return the sha256 of a text in hex. The text may contain lone surrogates."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -238,7 +238,7 @@ class Tail:
 
 
 def open_regular(path: Path | str) -> int:
-    """Open a regular file for reading and return its descriptor. Raise OSError for a link or any other kind of file."""
+    """Open a regular file for reading and return its descriptor. Raise OSError if it is a link, a pipe or the like."""
     descriptor = os.open(path, _OPEN)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

@@ -21,7 +21,7 @@ _FIRST_NAMESPACE = 0xEFFFFFFC  # Linux's first process namespace: only in this n
 _SHARED = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)  # beginnings of the names of shared file systems: programs on other machines may write there, unseen from here
+)  # beginnings of the names of shared file systems: programs on other machines, which we cannot see, may write to them
 
 
 class Wait(NamedTuple):
@@ -45,7 +45,7 @@ UNKNOWN = Program()
 
 class Registered(NamedTuple):
     """A process that a program has registered in a file. `began` is its start in epoch seconds, `start` its start as in
-    `/proc`. The pid is valid only in the `domain`: a system's name, or a text with a namespace's number, or None."""
+    `/proc`. The pid is valid only in the `domain`: a system's name, a text with a namespace's number, or None."""
 
     pid: int
     began: float
@@ -58,8 +58,8 @@ class Processes:
     """Reads files `<pid>.json`, each about one process of a program. A program writes its file when it starts, and
     removes the file at a normal end. A killed program leaves its file behind.
 
-    A file may be from another machine or a container. The process is then missing here although it may run there. So a
-    missing process counts as ended only if it was seen here before, or if its file must be from this system."""
+    A file may be from another machine or a container. The process is then missing on this system, but may run. So a
+    missing process counts as ended only if it was seen on this system, or if its file must be from this system."""
 
     def __init__(self, directory: Path, read_wait: Callable[[Fields], Wait | None] = lambda _: None):
         self._directory = directory
@@ -122,7 +122,7 @@ def _is_process_gone(pid: int, start: str | None) -> bool | None:
 
 
 def _is_valid_here(domain: str) -> bool:
-    """Tell whether pids of a domain are valid here. The domain then names this system or our process namespace."""
+    """Tell whether pids of a domain are valid for us: the domain names this system or our process namespace."""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
         if "".join(filter(str.isdigit, namespace)) in domain:

@@ -94,7 +94,7 @@ def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
 
 
 def message(text: str, at: float) -> Message:
-    """Make a message of a prompt or an answer: its time, its digest, its beginning, and the documents in the text."""
+    """Make a message from a prompt or an answer: its time, its digest, its beginning, and the documents in the text."""
     # It is not known whether the text is a prompt or an answer. So look for a return and for a packet.
     reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
@@ -117,7 +117,7 @@ class StoreReader:
         self._texts: dict[str, bytes] = {}
 
     def keep_message(self, text: str, at: float) -> Message:
-        """Make a message of a text, and keep the text for the method `text`."""
+        """Make a message from a text, and keep the text for the method `text`."""
         made = message(text, at)
         if made.digest not in self._texts:
             self._texts[made.digest] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)

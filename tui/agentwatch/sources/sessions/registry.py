@@ -1,6 +1,6 @@
 """Finds the session stores of all supported programs, and opens their readers.
 
-Another package can add a reader by an entry point of the group `agentwatch.sources`. The entry point names a callable.
+Other packages can add a reader with an entry point of the group `agentwatch.sources`. The entry point names a callable.
 The callable takes the workspace (a `pathlib.Path`), and returns a `SessionReader`, or None if there is no store."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUP = "agentwatch.sources"
 CLAUDE_CODE = "claude-code"
 _NOT_READ = "saoudrizwan.claude-dev"  # Cline, from which Roo Code is derived; Cline's tasks have no child tasks
 _COMMAND_LINE = ".vscode-mock/global-storage"
-_LINES = 20  # the session's directory is in one of the first lines of a transcript, at most so many
+_LINES = 20  # so many lines of a transcript are searched for the session's directory
 _MOST_BYTES = 256 * 1024
 
 
@@ -68,7 +68,7 @@ def has_stores() -> bool:
 
 
 def _find_programs() -> dict[str, tuple[object, ...]]:
-    """Return each program that has a store, by the name of its reader: the reader's class, and its arguments."""
+    """For each program that has a store, return its reader's class and arguments, by the name of the reader."""
     stores: dict[str, tuple[object, ...]] = {
         name: (home.reader, home_of(name)) for name, home in _HOMES.items() if may_exist(home_of(name))
     }
@@ -211,8 +211,8 @@ def find_workspaces(alive: Mapping[str, float], is_part: Callable[[str, str], bo
 
 
 def _directory_of_session(path: Path) -> str | None:
-    """Return the session's working directory from the first lines of its transcript. Roo Code names it in a file of the
-    task, and Gemini CLI in a file of the project."""
+    """Return the session's working directory from the first lines of its transcript. Roo Code names the directory in a
+    file of the task, and Gemini CLI in a file of the project."""
     from agentwatch.sources.gemini import read_project_root
     from agentwatch.sources.sessions.fields import Tail, as_object, directory_in, read_json, text
 

@@ -57,7 +57,7 @@ ENDINGS = {
     "stopped": RunState.CANCELED,
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
-}  # by the word of the program; an agent is "paused" if its program ended before the agent did
+}  # by the program's word for an end; an agent is "paused" if its program ended before the agent did
 _LIMIT = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST = ("[tool call did not complete", "no completion record")
 
@@ -109,7 +109,7 @@ class Account:
     started_at: float | None = None
     updated_at = 0.0
     ended_at: float | None = None
-    round_at = float("-inf")  # the beginning of the last round; a report to the parent before it is about another round
+    round_at = float("-inf")  # the beginning of the last round; an earlier report to the parent is about another round
     prompted_at = 0.0  # the time of the last prompt from a human or the parent
     model: str | None = None
     one_shot = False
@@ -124,7 +124,7 @@ class Account:
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False):
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
-        self.ends: dict[str, RunStatus] = {}  # ends of other agents that were reported to this agent, by agent or call
+        self.ends: dict[str, RunStatus] = {}  # reports to this agent that other agents have ended, by agent or call
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.open: dict[str, Entry] = {}  # calls without a result, by id
@@ -133,7 +133,7 @@ class Account:
         self._told: dict[str, Notification] = {}
 
     def add(self, fields: Record) -> None:
-        """Update the state by a record (a line of the transcript). No content of the record raises an error."""
+        """Update the state from a record (a line of the transcript). Never raise an error, whatever it holds."""
 
     @property
     def said(self) -> Message | None:
@@ -141,7 +141,7 @@ class Account:
 
     @property
     def waiting(self) -> str:
-        """The thing that the agent needs from a human, in words, or "" if it needs nothing."""
+        """A description of the thing that the agent needs from a human, or "" if it needs nothing."""
         asked = (call for call in reversed(self.open.values()) if call.tool in self.question_tools)
         return next(map(describe_question, asked), "")
 
@@ -180,7 +180,7 @@ class Account:
         self.updated_at = max(self.updated_at, at)
 
     def resume(self, at: float) -> None:
-        """Record that the agent works again. Its earlier words are then not its answer."""
+        """Record that the agent works again. So its earlier words were not its answer."""
         self.touch(at)
         self.state, self.reason, self.ended_at, self.answer = RunState.WORKING, "", None, None
 
@@ -218,7 +218,7 @@ class Account:
         self.todos = todos
 
     def keep_lazily(self, text: str, at: float) -> Answer:
-        """Return a function that makes the message of a text. It is called only if no later text replaces this text."""
+        """Return a function that makes the message from a text. Call it only if no later text replaces this text."""
         return cache(partial(self.keep, text, at))
 
     def record_call(
@@ -234,7 +234,7 @@ class Account:
         return call
 
     def record_end(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
-        """Record that another agent has ended. `name` is its id or the call's id. `status` is a word of the program."""
+        """Record that another agent has ended. `name` is its id or the call's id. `status` is the program's word."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
         state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
@@ -255,7 +255,7 @@ class Account:
 
 
 def describe_question(call: Entry) -> str:
-    """Return the thing that a call needs from a human, in words, such as "an approval of its plan"."""
+    """Describe the thing that a call needs from a human. An example is "an approval of its plan"."""
     return "an approval of its plan" if call.tool == "ExitPlanMode" else question_text(call.given)
 
 

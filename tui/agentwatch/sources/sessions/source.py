@@ -21,11 +21,11 @@ from agentwatch.text import describe_error
 _SLICE_SECONDS = 0.05  # the time that one reader may take before the next reader gets its turn
 _PAUSE_SECONDS = (0.2, 2.0)  # seconds between two reads of all stores: a short time after a change, and later
 _LIVELY_SECONDS = 10.0  # the shorter pause is used for so many seconds after a change
-_GLANCE_SECONDS = 0.04  # between two checks whether the files of working sessions have changed
+_GLANCE_SECONDS = 0.04  # seconds between two checks for changes in the files of working sessions
 _COST = 4.0  # the rest before the next check, as a multiple of the last read's duration
 _AT_WORK_SECONDS = 900.0  # a working session is checked often until so many seconds after its last sign of life
 _MOST_AT_WORK = 256  # at most so many sessions are checked often
-_SEARCH_SECONDS = 10.0  # between two searches for new stores
+_SEARCH_SECONDS = 10.0  # seconds between two searches for new stores
 _FUTURE_SECONDS = 60.0
 
 _Answer = TypeVar("_Answer")
@@ -55,7 +55,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
         self._runs: dict[str, Run] = {}  # all runs of the readers, by `<reader's name>:<key of the run>`
-        self._emitted: dict[str, Run] = {}  # the runs that were emitted, by the same text
+        self._emitted: dict[str, Run] = {}  # the runs that were emitted, by the same key
 
     def scan(self) -> Batch:
         """Read all stores once, and return their runs. Any thread may call this."""
@@ -138,7 +138,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
                 self._stopped = True
 
     def _make_events(self) -> tuple[Event, ...]:
-        """Return an event for each run of the requested session that has changed or gone since the last call."""
+        """Return an event for each run of the chosen session that has changed or gone since the last call."""
         before, session, runs = self._emitted, self._session or "", {run.session: run for run in self._runs.values()}
         self._emitted = {
             path: run for path, run in self._runs.items() if not session or _root_id(run, runs).startswith(session)
@@ -165,7 +165,7 @@ class SessionsSource(BackgroundThread[Batch], Source):
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
             self._runs.pop(path, None)
             if run:
-                # With a time in the future, a dead run would long seem to be active.
+                # If a dead run had a time in the future, it would seem to be active for a long time.
                 is_to_come = run.updated_at > now + _FUTURE_SECONDS
                 self._runs[path] = replace(run, updated_at=now) if is_to_come else run
             let_others_work()

@@ -101,7 +101,7 @@ class Session:
         return {file.agent: file.fold for file in self.files.values()}
 
     def place(self, agent: str) -> str:
-        """Return the path of the agent's file. If there is none, return the session's own file, or else any file."""
+        """Return the path of the agent's file. If it has none, return the session's own file, or else any file."""
         places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
@@ -173,7 +173,7 @@ class FilesReader(StoreReader, ABC):
         return self.processes.program_of(session.id)
 
     def reconcile_runs(self, session: Session, runs: dict[str, Run], program: Program) -> None:
-        """Correct the states of a session's runs, by the state of the program and the states of their parents."""
+        """Correct the states of a session's runs, from the state of the program and the states of the parents' runs."""
         keys = {run.session_id: key for key, run in runs.items()}
         for key in sorted(runs, key=lambda one: runs[one].started_at):
             run = runs[key]
@@ -216,7 +216,7 @@ class FilesReader(StoreReader, ABC):
         ]
 
     def record_id(self, fields: Fields) -> str | None:
-        """Return the id of a record, by which a repeated record is recognised, or None."""
+        """Return the id of a record, or None. A record that is repeated has the same id again."""
         return text(fields, "uuid")
 
     # Methods for all programs
@@ -333,7 +333,7 @@ class FilesReader(StoreReader, ABC):
         session.descriptions[found.path] = AgentDescription(found.agent, found.status, fields)
 
     def _read_unread(self, until: float) -> None:
-        """Read unread files until a time. Begin with the newest session, and in each session with its own file."""
+        """Read unread files until the given time. Begin with the newest session, and in a session with its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
         for session, file in unread:
