@@ -57,7 +57,7 @@ MODELS = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
 def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:
-    """Report every rule that a packet breaks. Return its model, and the fields that the task tree needs."""
+    """Report every rule that a packet breaks. Return the packet, and the fields of it that the task tree needs."""
     inner = unwrap_packet(top)
     if inner is not top:
         findings.add("HOF061", (WRAPPER,))

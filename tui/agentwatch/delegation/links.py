@@ -65,7 +65,7 @@ def must_be_readable(path: str) -> bool:
 
 
 def stated_id(document: Fields) -> str | None:
-    """Return the task id that a document states, or None. The id in a fenced return, perhaps an example, is ignored."""
+    """Return the task id that a document states, or None. A return in a code fence may be an example."""
     return None if isinstance(document, TodoList) or is_fenced(document) else document.task_id or None
 
 
@@ -468,7 +468,7 @@ class Runs:
         self._decided: dict[str, str] = {}  # by decision: the task that the decision is about
 
     def _task_for(self, run: Run) -> str:
-        """Return a run's task id without suffix. If its prompt only names a decision, take the decision's task."""
+        """Return the task id that a run states. If its prompt only names a decision, return the decision's task."""
         named = run.prompt.decision_id if run.prompt and run.parent_session and not run.packet else None
         return self._decided.get(named or "", run.task_id)
 

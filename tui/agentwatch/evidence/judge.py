@@ -1,4 +1,4 @@
-"""Compares the statements of a return about commands with the log of the commands that were run.
+"""Compares what a return says about commands with the log of the commands that were run.
 
 A clause (a part of a sentence) is a statement about the commands that it names. Every number and quoted text of the
 clause must occur in the output of the command. A statement is verified only if the log shows that it is true. It is

@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
     @property
     def command(self) -> Command:
-        """The only command that prints, or the whole line as one command."""
+        """The command that prints if exactly one does, otherwise the whole line as one command."""
         return command_of(self.sole) if self.sole else Command(" ".join(self.text.split()))
 
 

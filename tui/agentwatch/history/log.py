@@ -100,9 +100,9 @@ def _split_run(ran: Ran, run: Run) -> Iterator[Ran]:
 
 
 def _run_at_start(run: Run, part: Run) -> Run:
-    """Return the run as it was when the last round of `part` had just begun."""
+    """Return a run as it was when it, or the last round of its beginning `part`, had just begun."""
     began = run.started_at if part is run else part.rounds[-1].began_at
-    # A refused call is no sign of life. It has no model, because no model was called.
+    # A run whose start was refused never lived. It has no model, because no model was called.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
     return replace(
         part,

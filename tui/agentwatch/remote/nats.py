@@ -1,4 +1,4 @@
-"""Connects screens with relays over a NATS server. Connects again when a connection is lost.
+"""Connects the screen on this machine with the relays on hosts over a NATS server, also after a lost connection.
 
 Each connection has a new client of the NATS library. A screen asks again for lost messages.
 """

@@ -96,7 +96,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
         self._answered = set[str]()
         # The state of the present connection:
         self._wire: Wire
-        self._followed: dict[str, dict[str, Fields]] = {}  # for each waiting thread: its items in progress, by id
+        self._followed: dict[str, dict[str, Fields]] = {}  # Codex's open items by their ids, by conversation
         self._held: dict[object, _Held] = {}
 
     @property

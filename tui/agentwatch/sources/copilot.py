@@ -1,4 +1,4 @@
-"""The reader of GitHub Copilot CLI 1.0. It keeps one file of events for a session and all its agents.
+"""The reader of GitHub Copilot CLI 1.0. The program keeps one file of events for a session.
 
 An event is `{type, data, id, timestamp, agentId?}`. An event of the session's own agent has no `agentId`. The tool
 `task` starts an agent. The first round ends with `subagent.completed` or `.failed`, later rounds with `turn_end`."""

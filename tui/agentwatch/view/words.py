@@ -390,10 +390,11 @@ _IN_A2A: dict[Shown, A2AState] = {
 
 
 def a2a_state(task: Task) -> A2AState:
-    """Return the state in the words of A2A 0.3. A failed task is `rejected` if its agent reports `rejected`.
+    """Return the name of a task's state in the Agent2Agent protocol (A2A 0.3).
 
-    A task that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an agent
-    may not go on until somebody authorizes it. A task that waits for an answer is `input-required`.
+    A failed task is `rejected` if its agent reports `rejected`. A task that waits for a permission is `auth-required`:
+    an agent may not go on until somebody authorizes it (section 7.6 of A2A 1.0). A task that waits for an answer is
+    `input-required`.
     """
     reported = (task.reported_state or "").strip().casefold().replace("_", "-")
     if task.shown is not Shown.BLOCKED:
@@ -531,7 +532,7 @@ class Compared(NamedTuple):
 
     @property
     def agreement(self) -> Agreement:
-        """Whether both names match, differ, or are unknown. The provider of a model does not matter."""
+        """Whether the known and the reported name match, without the provider of a model. UNKNOWN if one is missing."""
         if not (self.known and self.reported):
             return Agreement.UNKNOWN
         one, other = (word.rpartition("/")[2].strip().casefold() for word in (self.known, self.reported))

@@ -267,8 +267,8 @@ class Frame(NamedTuple):
 
 
 def fit_scale(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, float]:
-    """Return a scale (seconds per column), and how many columns a folded idle time has. It is the finest scale at
-    which all of time fits into `room` columns. All folds together take at most half of the room."""
+    """Return a scale (seconds per column), and how many columns a folded idle time has. The scale
+    is the finest at which the session fits into `room` columns. All folds together take at most half of the room."""
     work = sum(end - start for start, end in stretches)
     count = len(stretches) - (stretches[-1][1] >= now)
     folds = min(FOLD * count, room / 2)

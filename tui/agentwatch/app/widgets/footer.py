@@ -52,7 +52,7 @@ class Footer(LineWidget):
         return [join_ends(self._fit_hints(hints, refused, width - width_of(tail) - 1, palette), tail, width - 1)]
 
     def _fit_hints(self, hints: dict[str, Parts], refused: set[str], room: int, palette: Palette) -> Parts:
-        """Return the hints that fit. To keep all decision keys, first drop refused keys, then words of decisions."""
+        """Return the hints that fit. If room is short, drop the refused keys, then the labels of decision keys."""
         possible = {name: hint for name, hint in hints.items() if name not in refused}
         deciding = [name for name in possible if name.startswith("decide.")]
         gives_way = self._place in _READING_PLACES and len(deciding) > 1

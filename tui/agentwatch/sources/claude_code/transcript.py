@@ -1,4 +1,4 @@
-"""One transcript of Claude Code. A record is the JSON object in one line. An agent's account is made of all records."""
+"""One transcript of Claude Code. A record is the JSON object in one line. All give an agent's `Account`."""
 
 import re
 from collections.abc import Iterator, Sequence

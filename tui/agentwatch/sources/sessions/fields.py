@@ -97,7 +97,7 @@ def time_at(fields: Fields, key: str = "timestamp") -> float | None:
 
 
 def directory_in(record: Fields) -> str | None:
-    """Return the working directory that a line of a transcript names. Return None unless it names exactly one."""
+    """Return the first `cwd` in a line of a transcript, else the only entry of `directories`, else None."""
     payload = nested(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
     named = (text(place, "cwd") for place in (record, payload, nested(record, "data", "context")))
     places = list_at(record, "directories")
