@@ -12,6 +12,7 @@ from textual.widgets import Static
 from agentwatch.app.terminal import TerminalGuard
 from agentwatch.app.widgets.details.blocks import (
     Difference,
+    Quotation,
     compare_texts,
     format_alike,
     inline_markdown,
@@ -99,6 +100,14 @@ def test_a_cut_is_marked_and_no_control_character_is_sent():
     assert "at most 2,000 lines" in (compare_texts("x\n", "y\n" * 5_000).note or "")
 
 
+def test_a_quoted_line_that_goes_on_does_not_look_like_a_new_line():
+    for width in (24, 2 * LINE_LIMIT):
+        shown = lay_out([Quotation("it says", "x" * (LINE_LIMIT + 1) + "\ny")], width)
+        first, *further, last = (line.content.plain for line in shown)
+        assert [first[:15], last] == ["it says      ┊ ", f"{'┊':>14} y"]
+        assert {line[:15] for line in further} == {f"{'┊›':>15}"}
+
+
 PACKET = '{\n  "task_id": "a",\n  "notes": [\n    {\n      "x": 1,\n      "y": "é"\n    }\n  ]\n}\n'
 OTHER = '{"notes":[{"y":"\\u00e9","x":1}],"task_id":"a"}'
 
@@ -153,6 +162,8 @@ def test_the_words_of_git_are_read():
         " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
         "-20 a", "+20 a", "+21 b", " No newline at end of file",
     ]  # fmt: skip
+    assert rows(parse_git_diff("@@ -0,0 +1,2 @@\n+new\n+file")) == ["+1 new", "+2 file"]
+    assert rows(parse_git_diff("@@ -1,2 +0,0 @@\n-old\n-file")) == ["-1 old", "-2 file"]
 
 
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))

@@ -1,7 +1,7 @@
 """Documents that agents submit, the answers that agents get, and the examples that agents are given."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentwatch.agents.documents import (
@@ -28,6 +28,7 @@ def test_each_example_breaks_no_rule(name):
     assert (reading.contract.value, reading.findings) == (name, ())
 
 
+@example("\u8a2d" * 60)
 @given(st.text(min_size=1))
 def test_every_task_id_is_one_file_name_of_its_own(task_id):
     stem = stem_of(task_id)

@@ -263,6 +263,13 @@ def test_a_round_that_is_handed_a_number_is_that_attempt():
     assert not task.attempts[1].again
 
 
+def test_sessions_that_are_handed_the_same_number_are_attempts():
+    told = message(handoff("a", attempt=1))
+    first, second = (child((PARENT, said), session=name) for said, name in ((FAILED, "s1"), (DONE, "s2")))
+    runs = [replace(first, prompt=told), replace(second, prompt=told, started_at=115.0)]
+    assert [(one.number, one.session_id) for one in task_of(*ran(*runs)).attempts] == [(1, "s1"), (2, "s2")]
+
+
 def test_attempts_of_several_sessions_are_in_order_of_begin():
     first = child((PARENT, FAILED), (HOOK, FAILED), (PARENT, DONE))
     beside = replace(child((PARENT, FAILED), session="s2"), started_at=125.0, rounds=())

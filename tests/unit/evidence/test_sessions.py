@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.source import SessionsSource
@@ -95,6 +97,22 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     other.said(CLAIMED)
     assert verdict_of(store)[0] == "verified"
     assert verdict_of(store, "shop.pay") == ("contradicted", "never run")
+
+
+@pytest.mark.parametrize("ends_before", [True, False])
+def test_a_command_of_another_agent_counts_until_it_ends(tmp_path, *, ends_before):
+    store, main = store_of(tmp_path)
+    agent, other = child(store, main, "a1", "shop.cart"), child(store, main, "a2", "shop.pay")
+    other.used("Bash", "t1", command="python3 fix.py")
+    acts = [
+        lambda: other.got("t1", "", stdout="", stderr="", interrupted=False),
+        lambda: ran(agent, "t2", "pytest -q", GREEN),
+    ]
+    for act in acts if ends_before else acts[::-1]:
+        act()
+    agent.said(CLAIMED)
+    assert (verdict_of(store)[0] == "verified") == ends_before
+    assert verdict_of(store)[1].endswith("python3 fix.py` may have changed files") != ends_before
 
 
 def test_commands_of_the_round_before_are_another_attempts(tmp_path):

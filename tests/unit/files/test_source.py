@@ -144,7 +144,13 @@ def test_observations_are_numbered_as_they_were_written(root):
         write(root / f"{number % 7}" / f"{number}.json", packet(str(number)))
         os.utime(root / f"{number % 7}" / f"{number}.json", (1000 - number // 3, 1000 - number // 3))
     expected = sorted((1000 - number // 3, f"{number % 7}/{number}.json") for number in range(30))
-    with watching(root) as receiver:
+
+    def read_slowly(text, path):
+        time.sleep(0.01)
+        return read_document(text, path)
+
+    # While the first look lasts, the source is not live.
+    with watching(root, reader=read_slowly) as receiver:
         assert [(item.at, item.path) for item in receiver.events if isinstance(item, Seen)] == expected
         assert (receiver.batches[0].health.mode, receiver.batches[0].events) == ("starting", ())
         assert (receiver.mode, receiver.detail) == ("live", "Changes are seen as they happen")

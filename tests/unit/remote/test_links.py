@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,10 @@ from agentwatch.remote.nats import Login, NatsEnd, NatsHub
 from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd, stay_connected
 from agentwatch.remote.protocol import Outcome
 from agentwatch.remote.relay import Relay, RelayedWorkspace
+from agentwatch.sources import Batch, CombinedSource
 from agentwatch.sources.files.source import FilesSource
 from tests.broker import Broker, Wire, new_key, running
-from tests.unit.remote.between import KEY, Heard, Seen, Start, document_of, starting, until
+from tests.unit.remote.between import KEY, Heard, MemoryEnd, Seen, Start, document_of, starting, until
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072
@@ -250,6 +251,17 @@ def test_after_any_cut_the_screen_shows_what_the_host_does(way, tmp_path, monkey
         assert result is not None
         assert result.outcome is Outcome.REFUSED
     seen.source.stop()
+
+
+class Broken(CombinedSource):
+    def start(self, emit: Callable[[Batch], None]):
+        raise OSError("no more memory")
+
+
+def test_a_relay_that_an_error_ends_says_why(tmp_path):
+    monitor = Monitor(tmp_path, Settings(), Broken([]), time.time)
+    relay = Relay([RelayedWorkspace("shop", monitor)], MemoryEnd(), KEY, host="build1")
+    assert asyncio.run(asyncio.wait_for(relay.run(), 60)) == "OSError: no more memory"
 
 
 class Again(threading.Event):

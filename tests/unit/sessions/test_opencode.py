@@ -135,23 +135,37 @@ def test_a_closed_database_is_read_without_a_trace(store, tmp_path, journal, lef
     assert (watch.source.problems, state_of(tmp_path / "copy")) == ((), before)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
+def gone(watch: Watch) -> set[bool | None]:
+    """Look, and return what is known of the process of each session at work."""
+    watch.look()
+    runs = [ran.run for ran in watch.runs.values() if ran.run is not None]
+    return {run.process_gone for run in runs if run.state is RunState.WORKING}
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
+
+
+@on_linux
+def test_a_program_that_is_started_again_is_not_gone(store):
+    watch = store.watch()
+    assert gone(watch) == {None}
+    store.end()
+    assert gone(watch) == {True}
+    store.database = open_database(store.place / "opencode.db")
+    assert gone(watch) == {None}
+
+
+@on_linux
 def test_a_killed_program_is_gone_unless_another_machine_runs_it(tmp_path, monkeypatch):
     with running(tmp_path, 0.1) as (process, watch):
-
-        def gone() -> set[bool | None]:
-            watch.look()
-            runs = [ran.run for ran in watch.runs.values() if ran.run is not None]
-            return {run.process_gone for run in runs if run.state is RunState.WORKING}
-
         process.stdout.readline()
-        assert gone() == {None}
+        assert gone(watch) == {None}
         process.kill()
         process.wait()
-        assert gone() == {True}
+        assert gone(watch) == {True}
         device = tmp_path.stat().st_dev
         mount = f"1 1 {os.major(device)}:{os.minor(device)} / / rw - nfs4 host:/ rw"
         monkeypatch.setattr(Path, "read_text", lambda *_: mount)
         is_on_local_disk.cache_clear()
-        assert gone() == {None}
+        assert gone(watch) == {None}
         is_on_local_disk.cache_clear()

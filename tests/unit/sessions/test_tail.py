@@ -83,6 +83,13 @@ def test_a_line_that_is_no_json_object_is_no_record(line):
     assert parse_record(line) is None
 
 
+@pytest.mark.parametrize(
+    ("value", "read"), [(b'"a\xff"', "a\ufffd"), (b'"\\ud800"', "\ud800"), (b'"\xed\xa0\x80"', "\ufffd" * 3)]
+)
+def test_a_line_with_damaged_text_is_a_record(value, read):
+    assert parse_record(b'{"a": ' + value + b"}") == {"a": read}
+
+
 def test_a_packet_beside_a_return_is_found_too():
     read = read_document(packet("t.a"), "agents", embedded=True)
     both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0)
