@@ -100,7 +100,7 @@ def test_a_cut_is_marked_and_no_control_character_is_sent():
     assert "at most 2,000 lines" in (compare_texts("x\n", "y\n" * 5_000).note or "")
 
 
-def test_a_quoted_line_that_goes_on_does_not_look_like_a_new_line():
+def test_a_quoted_line_that_goes_on_is_told_from_a_new_line():
     for width in (24, 2 * LINE_LIMIT):
         shown = lay_out([Quotation("it says", "x" * (LINE_LIMIT + 1) + "\ny")], width)
         first, *further, last = (line.content.plain for line in shown)
@@ -164,6 +164,7 @@ def test_the_words_of_git_are_read():
     ]  # fmt: skip
     assert rows(parse_git_diff("@@ -0,0 +1,2 @@\n+new\n+file")) == ["+1 new", "+2 file"]
     assert rows(parse_git_diff("@@ -1,2 +0,0 @@\n-old\n-file")) == ["-1 old", "-2 file"]
+    assert rows(parse_git_diff("--- a/x\nBinary files a/x and b/x differ")) == [" Binary files a/x and b/x differ"]
 
 
 @given(st.text(alphabet="+- @\\,01x\n", max_size=80))

@@ -99,20 +99,28 @@ def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path):
     assert verdict_of(store, "shop.pay") == ("contradicted", "never run")
 
 
-@pytest.mark.parametrize("ends_before", [True, False])
-def test_a_command_of_another_agent_counts_until_it_ends(tmp_path, *, ends_before):
+@pytest.mark.parametrize(
+    ("acts", "why"),
+    [
+        ("ended ran", ""),
+        ("ran ended", "after that another agent: `python3 fix.py` may have changed files"),
+        ("ended ran broken", "after that another agent was at work, and no log tells what it did"),
+    ],
+)
+def test_a_command_of_another_agent_counts_until_it_ends(tmp_path, acts, why):
     store, main = store_of(tmp_path)
     agent, other = child(store, main, "a1", "shop.cart"), child(store, main, "a2", "shop.pay")
     other.used("Bash", "t1", command="python3 fix.py")
-    acts = [
-        lambda: other.got("t1", "", stdout="", stderr="", interrupted=False),
-        lambda: ran(agent, "t2", "pytest -q", GREEN),
-    ]
-    for act in acts if ends_before else acts[::-1]:
-        act()
+    do = {
+        "ran": lambda: ran(agent, "t2", "pytest -q", GREEN),
+        "ended": lambda: other.got("t1", "", stdout="", stderr="", interrupted=False),
+        "broken": lambda: other.lines.append(b"{\n"),
+    }
+    for act in acts.split():
+        do[act]()
     agent.said(CLAIMED)
-    assert (verdict_of(store)[0] == "verified") == ends_before
-    assert verdict_of(store)[1].endswith("python3 fix.py` may have changed files") != ends_before
+    verdict, reason = verdict_of(store)
+    assert (verdict == "verified", reason.endswith(why)) == (not why, True), reason
 
 
 def test_commands_of_the_round_before_are_another_attempts(tmp_path):

@@ -258,10 +258,18 @@ class Broken(CombinedSource):
         raise OSError("no more memory")
 
 
-def test_a_relay_that_an_error_ends_says_why(tmp_path):
-    monitor = Monitor(tmp_path, Settings(), Broken([]), time.time)
-    relay = Relay([RelayedWorkspace("shop", monitor)], MemoryEnd(), KEY, host="build1")
-    assert asyncio.run(asyncio.wait_for(relay.run(), 60)) == "OSError: no more memory"
+class Closed(MemoryEnd):
+    def start(self, receive: Receive, change: Change):
+        change(LinkState(up=False, words="the pipe is closed", fatal=True))
+
+
+def test_a_relay_that_an_error_or_its_link_ends_says_why(tmp_path):
+    shop = RelayedWorkspace("shop", Monitor(tmp_path, Settings(), Broken([]), time.time))
+    for relay, why in (
+        (Relay([shop], MemoryEnd(), KEY, host="build1"), "OSError: no more memory"),
+        (Relay([], Closed(), KEY, host="build1"), "the pipe is closed"),
+    ):
+        assert asyncio.run(asyncio.wait_for(relay.run(), 60)) == why
 
 
 class Again(threading.Event):
