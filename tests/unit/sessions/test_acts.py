@@ -156,8 +156,7 @@ def test_a_command_ends_as_its_program_tells(told, ended):
     assert (act.kind, act.what, act.cwd, act.refused) == (ActKind.COMMAND, "make test", PLACE, ended is REFUSED)
     found = None if act.ended is None else (act.ended.exit_code, act.ended.output, act.ended.is_cut)
     assert found == (None if ended is REFUSED else ended)
-    # Gemini calls a command with any exit code a success.
-    if found and found[0] is not None and entries_in is not gemini:
+    if found and found[0] is not None:
         assert any(entry.failed for _, entries in read for entry in entries) == (found[0] != 0)
 
 

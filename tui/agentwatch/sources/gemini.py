@@ -124,7 +124,9 @@ def entries(fields: Fields) -> Iterator[Entry]:
                     continue
                 yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), nested(call, "args"))
                 refused = call.get("status") == "cancelled"
-                failed, ended = refused or call.get("status") == "error", None if refused else _command_end(output)
+                ended = None if refused else _command_end(output)
+                # The program calls a command with any exit code a success.
+                failed = refused or call.get("status") == "error" or bool(ended and ended.exit_code)
                 yield Entry(ended_at, EntryKind.RESULT, output, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
             yield Entry(at, EntryKind.NOTE, words, failed=fields.get("type") == "error")
