@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config):
         os.environ.setdefault("AGENTWATCH_EXAMPLES", "20")
     settings.register_profile(
         "agentwatch",
-        max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "50")),
+        max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "30")),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
@@ -304,7 +304,6 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> str:
 lines = st.sampled_from(SECTIONS) | texts | texts.map("- {}".format) | texts.map("summary: {}".format)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(list(TEXTS)), changed(documents.PACKET), widths)
 def test_any_document_is_written(data, contract, packet, width):
     if contract is Contract.RETURN_FORMAT:

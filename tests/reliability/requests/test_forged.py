@@ -33,7 +33,7 @@ from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, cal
 
 __all__ = ["place"]
 
-_ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "1000"))
+_ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "400"))
 _ROUNDS_OF_A_PLACE = 25
 
 GARBAGE = (b"", b"{}", b"[" * 5_000, b"\xff\xfe", b'{"version":1}', os.urandom(300), b"null", b"0" * 3_000_000)

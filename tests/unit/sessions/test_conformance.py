@@ -19,7 +19,7 @@ from agentwatch.sources.sessions.entries import RunTranscript
 from tests.closing import closed
 from tests.unit.sessions.store import OTHER, PROGRAMS, STORY, THOUGHT, Store, Watch
 
-EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "8"))
 ODD = (
     [],
     {},
