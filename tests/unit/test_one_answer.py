@@ -60,11 +60,11 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(desk, steps):
         )
         own = [one for one in spans_of(task) if one.kind is not Kind.WAIT]
         # The bar of a run that waits or was decided about ends at its last sign of life, and a waiting bar follows.
-        if own and task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING:
+        # If the files of a task are gone, its end is unknown: its bar ends at its last sign of life, if it had begun.
+        is_told = task.own_state not in (State.RETRYING, State.ESCALATED) and task.shown is not Shown.WAITING
+        if own and is_told and State.CANCELED not in (task.state, task.own_state):
             last = ended_at(task, line.attempts[-1][0]) if line.attempts else None
-            # If the files of a task are gone, its end is unknown, and its bar ends at its last sign of life.
-            is_canceled = State.CANCELED in (task.own_state, task.state)
-            assert (own[-1].end is None) == (last is None and not is_canceled), own
+            assert (own[-1].end is None) == (last is None), own
     asking = [pending_task_document(tree, task, desk, Path("/w")).to_json() for task in tree.asking_tasks()]
     assert {one["task_id"] for one in asking} == {key for key, task in written.items() if task["needs_operator"]}
     for one in asking:
