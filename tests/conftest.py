@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser):
 
 
 def pytest_configure(config: pytest.Config):
-    """Let `AGENTWATCH_EXAMPLES=20000 pytest tests/unit` search longer than CI has time for, and the quick part less."""
+    """Let `AGENTWATCH_EXAMPLES=5000 pytest tests/unit` search longer than CI has time for, and the quick part less."""
     if config.option.markexpr == "not slow":
         os.environ.setdefault("AGENTWATCH_EXAMPLES", "20")
     settings.register_profile(

@@ -637,7 +637,7 @@ class DecisionScreen(ModalScreen[DialogEnd | Action]):
             return None
         # Check again, because the task may have changed during the steps above.
         if not self._is_armed:
-            self._error = "Nothing is recorded, for something changed meanwhile: read it, then press ctrl+s again."
+            self._error = "Nothing is recorded, because something changed: read it, then press ctrl+s again."
             return None
         if self.case.find_change(self._app.clock()) is not None or self._find_missing():
             return None
