@@ -363,8 +363,8 @@ class AgentwatchApp(App[None]):
         await super().on_event(event)
 
     def _keep_typed(self, typed: events.Key | events.Paste) -> None:
-        """Keep a key or paste for the main screen. A quit key is not kept: it ends the app at once. But after another
-        key, only ctrl+c ends the app. The other key may open a text field, and `q` may be meant for this field."""
+        """Keep a key or paste for the main screen. A quit key ends the app at once. Once a key is kept, only ctrl+c
+        does: the kept key may open a text field, and `q` may be meant for this field."""
         quit_keys = self.commands["quit"].keys
         if isinstance(typed, events.Key) and typed.key in (quit_keys if not self._typed_ahead else quit_keys[-1:]):
             self.exit()

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def _refuse_missing(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse a missing or blank value. Without a context (in the second validation), refuse nothing."""
+    """Refuse a missing or blank value. A second validation, without a context, refuses nothing."""
     if info.context and (value is None or (isinstance(value, str) and not value.strip())):
         raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value

@@ -1,4 +1,4 @@
-"""The two records that are signed: a decision, and a request (an operator asks another machine to record a decision).
+"""The two records that are signed: a decision, and an operator's message that asks another machine to record one.
 
 A signature covers bytes. So each record has only one valid spelling in bytes.
 """

@@ -1,4 +1,4 @@
-"""The delegation tree. Events of different files may arrive in any order, because `seq` says the true order."""
+"""The delegation tree. Events of different files arrive in any order: `seq` gives the true one."""
 
 import math
 from collections import defaultdict

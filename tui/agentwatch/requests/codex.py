@@ -164,7 +164,7 @@ class CodexClient(BackgroundThread[Sequence[Event]]):
     def _follow_thread(self, thread: str) -> None:
         if not self._version.startswith(_TRIED):
             which = f"This version of Codex ({self._version or 'unknown'})"
-            self._refused = f"{which} is not known here, so what it asks is answered in it: update agentwatch"
+            self._refused = f"{which} is unknown to this agentwatch: answer in Codex, or update agentwatch"
             return
         self._followed[thread] = {}
         page = {"limit": 1, "itemsView": "full"}

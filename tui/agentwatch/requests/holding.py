@@ -107,7 +107,7 @@ class Holder:
         if found is None or not is_answer_to(record := found.record, request):
             return None
         made, now = parse_time(record.created_at).timestamp(), time.time()
-        # A decision from before the request is no answer. A record's time has whole seconds, so round down.
+        # A decision from before the request is no answer. A record has whole seconds, so round the request down, too.
         is_older = made < math.floor(request.asked_at)
         is_late = record.is_expired(datetime.now(UTC)) or (request.until is not None and now >= request.until)
         return None if is_older or is_late else record

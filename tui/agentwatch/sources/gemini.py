@@ -76,7 +76,7 @@ class Chat(Account):
         elif fields.get("type") == "gemini":
             self.resume(at)
             if not calls and words.strip() and not self.is_agent:
-                # As long as its calls run, a message is written without calls. So the turn may still go on.
+                # Gemini CLI writes the calls of a message only after they ran. So the turn may still go on.
                 self.end(RunState.ENDED, at)
                 self.answer = self.keep_lazily(words, at)
             for call in map(as_object, calls):

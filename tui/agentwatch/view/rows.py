@@ -62,7 +62,7 @@ def has_finished(task: Task) -> bool:
 
 
 def _is_lively(task: Task, now: float) -> bool:
-    """Tell whether a run was alive in the last ten minutes, or in the last hour if it works."""
+    """Tell whether a task gave a sign of life in the last ten minutes, or in the last hour if it is working."""
     return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has_task_in(task, _WORK) else _RECENT)
 
 

@@ -253,7 +253,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
 
 
 def _shorten_title(name: str, width: int, shared: int) -> str:
-    """Cut a title to `width` cells. First drop words with which neighbours' titles also begin."""
+    """Cut a title to `width` cells. First drop its first words, if neighbours begin with them, too."""
     starts = [match.end() for match in re.finditer(r"[\s_\-./:]+", name[:shared])]
     if starts and cell_len(name) > width:
         start = next((one for one in starts if cell_len(name[one:]) < width), starts[-1])

@@ -333,7 +333,7 @@ class FilesReader(StoreReader, ABC):
         session.descriptions[found.path] = AgentDescription(found.agent, found.status, fields)
 
     def _read_unread(self, until: float) -> None:
-        """Read unread files until the given time. Begin with the newest session, and in a session with its own file."""
+        """Read unread files until the given time. Begin with the newest session, and there with its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
         for session, file in unread:
