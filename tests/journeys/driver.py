@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual._compositor import Compositor
 from textual.app import App
 from textual.errors import NoWidget
 from textual.map_geometry import MapGeometry
@@ -66,6 +67,12 @@ class Screen:
         """Return the lines as running text, without frames."""
         return " ".join(self.text().translate(FRAMES).split())
 
+    def finds(self, *parts: str) -> list[bool]:
+        """Tell for each of these texts whether it is on the screen, in a line or as running text."""
+        text = self.text()
+        words = " ".join(text.translate(FRAMES).split())
+        return [part in text or part in words for part in parts]
+
     def line(self, part: str) -> str:
         """Return the first line that holds `part`, or "" if there is none."""
         return next((line for line in self.text().splitlines() if part in line), "")
@@ -97,11 +104,11 @@ class Screen:
 
     async def shows(self, *parts: str):
         """Wait until all of these texts are on the screen."""
-        await self.until(lambda: all(part in self.text() or part in self.words() for part in parts))
+        await self.until(lambda: all(self.finds(*parts)))
 
     async def hides(self, *parts: str):
         """Wait until none of these texts is on the screen."""
-        await self.until(lambda: not any(part in self.text() or part in self.words() for part in parts))
+        await self.until(lambda: not any(self.finds(*parts)))
 
     async def press(self, *keys: str):
         """Press keys by their names; use `type` for a text of several words or letters."""
@@ -164,8 +171,16 @@ async def running(app: App[Any], size: tuple[int, int] = (140, 40)) -> AsyncIter
         if isinstance(message, Notify):
             told.append(message.notification.message)
 
-    async with app.run_test(size=size, notifications=True, message_hook=listen) as pilot:
-        yield pilot, told
+    draw = Compositor.render_update
+
+    def draw_pictures(compositor: Compositor, full: bool = False, **more: Any) -> object:
+        return draw(compositor, full, **more) if full else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        # `strips` draws what a test looks at. To draw each frame, which nobody sees, would take a third more time.
+        patch.setattr(Compositor, "render_update", draw_pictures)
+        async with app.run_test(size=size, notifications=True, message_hook=listen) as pilot:
+            yield pilot, told
 
 
 Act = Callable[..., Awaitable[None]]

@@ -44,6 +44,7 @@ async def compare(screen: Screen, snapshot: SnapshotAssertion):
     """Compare the screen, once it reads nothing any more."""
     await screen.hides("reading…")
     await screen.pilot.pause()
+    screen.pilot.app.screen.refresh()
     picture = screen.pilot.app.export_screenshot()
     for pattern, mask in MASKS:
         picture = re.sub(pattern, mask, picture)
