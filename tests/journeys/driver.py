@@ -144,7 +144,7 @@ class Screen:
     async def resize(self, width: int, height: int):
         """Give the window another size."""
         await self.pilot.resize_terminal(width, height)
-        await self.until(lambda: self.pilot.app.screen.size == (width, height))
+        await self.until(lambda: self.pilot.app.screen.region.size == (width, height))
 
     def write(self, name: str, text: str):
         """Write a file of the workspace in one step, as agents should."""
