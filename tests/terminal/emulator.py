@@ -83,7 +83,10 @@ class Terminal:
 
     def text(self) -> str:
         """Return the screen as lines of text."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        buffer, (columns, lines) = self.screen.buffer, self.size
+        # The cell behind a wide character is empty. `screen.display` measures each character, and takes most of a test.
+        rows = ("".join(buffer[line][column].data for column in range(columns)) for line in range(lines))
+        return "\n".join(row.rstrip() for row in rows)
 
     def wait_for(self, pattern: str) -> str:
         """Read until the screen matches a regular expression, and return the screen. Fails at the deadline."""
@@ -139,19 +142,22 @@ class Terminal:
             os.close(self._descriptor)
 
     def _read(self, timeout: float) -> bool:
-        ready, _, _ = select.select([self._descriptor], [], [], timeout)
-        if not ready:
-            return False
-        try:
-            data = os.read(self._descriptor, 65_536)
-        except OSError as error:
-            if error.errno == errno.EIO:
-                # The other end is closed because the command has ended.
-                return False
-            raise
-        self.written += data
-        self._stream.feed(data)
-        return bool(data)
+        """Read all that is there, and wait for it at most this long."""
+        read = len(self.written)
+        while select.select([self._descriptor], [], [], timeout)[0]:
+            try:
+                data = os.read(self._descriptor, 65_536)
+            except OSError as error:
+                if error.errno == errno.EIO:
+                    # The other end is closed because the command has ended.
+                    break
+                raise
+            if not data:
+                break
+            self.written += data
+            self._stream.feed(data)
+            timeout = 0
+        return len(self.written) > read
 
 
 def agentwatch(*arguments: str | Path) -> list[str]:

@@ -125,25 +125,25 @@ def shell_in(shell: str, workspace: Path, home: Path) -> Iterator[Terminal]:
         yield terminal
 
 
+COMPLETED = {
+    "agentwatch pend": "<pending>",
+    "agentwatch wait shop:d": "<wait><shop:db:v1>",
+    "agentwatch wait api": f"<wait><{EVIL}>",
+    # If agentwatch completes nothing, the shell completes files.
+    "agentwatch check hand": "<check><handoffs-of-today.md>",
+}
+
+
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("agentwatch pend", "<pending>"),
-        ("agentwatch wait shop:d", "<wait><shop:db:v1>"),
-        ("agentwatch wait api", f"<wait><{EVIL}>"),
-        # If agentwatch completes nothing, the shell completes files.
-        ("agentwatch check hand", "<check><handoffs-of-today.md>"),
-    ],
-)
-def test_tab_completes_words_and_runs_none_of_them(shell, typed, meant, workspace, tmp_path):
+def test_tab_completes_words_and_runs_none_of_them(shell, workspace, tmp_path):
     for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
         (workspace / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
     (workspace / "handoffs-of-today.md").touch()
     with shell_in(shell, workspace, tmp_path) as terminal:
         before = sorted(workspace.iterdir())
-        terminal.press(f"{typed}\t")
-        terminal.wait_for(rf"{typed.rpartition(' ')[2]}\S+")
-        terminal.press("\r")
-        terminal.wait_until(lambda: meant in terminal.text().replace("\n", ""), f"never printed {meant}")
+        for typed, meant in COMPLETED.items():
+            terminal.press(f"{typed}\t")
+            terminal.wait_for(rf"{typed.rpartition(' ')[2]}\S+")
+            terminal.press("\r")
+            terminal.wait_until(lambda end=meant: end in terminal.text().replace("\n", ""), f"never printed {meant}")
         assert sorted(workspace.iterdir()) == before

@@ -56,7 +56,8 @@ def test_a_lie_is_caught_and_put_right_by_a_retry(places):
         # Keys count only after the last line of the frame is drawn.
         terminal.wait_for(r"^║ [◌○◆] ")
         terminal.press("write it, then claim it")
-        terminal.wait_for(r"handoff   ✓ valid")
+        # The note makes the handoff longer.
+        terminal.wait_for(r"handoff   ✓ valid   \+5 ")
         terminal.wait_for(r"◆ ctrl\+s records this decision")
         terminal.press("\x13")
         terminal.wait_for(r"decided +retry · recorded")

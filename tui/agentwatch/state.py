@@ -61,21 +61,23 @@ def leads_through(path: Path, directory: Path) -> bool:
     """Follow a path link by link. Tell whether it leads through `directory`, so that agents there could redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
-    while rest and not here.is_relative_to(root):
+    # A walk from `/` that gets below the directory meets the directory itself.
+    while rest and here != root:
         name = rest.pop()
         if name == os.pardir:
             here = here.parent
             continue
+        place = here / name
         try:
-            link = (here / name).readlink()
+            link = place.readlink()
         except OSError:
-            here /= name
+            here = place
             continue
         links += 1
         if links > _MAX_LINKS:
             return True
         rest += link.parts[::-1]
-    return here.is_relative_to(root)
+    return here == root
 
 
 def workspace_id(workspace: Path) -> str:

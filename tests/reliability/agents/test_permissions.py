@@ -18,7 +18,7 @@ from agentwatch.cli import start
 from agentwatch.delegation.decision import Action, RequestStage
 from tests.unit.agents.claude import QUESTIONS, SECONDS, Scene, bound, child, decision, live_apart, payload
 
-KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "400")) // 100)
+KILLS = max(5, int(os.environ.get("AGENTWATCH_KILLS", "200")) // 100)
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(

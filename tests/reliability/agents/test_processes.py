@@ -7,15 +7,18 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
+from agentwatch.cli import run
 from tests.goldens.world import Result
 from tests.homes import state_in
 from tests.terminal.emulator import Terminal, agentwatch
@@ -74,11 +77,11 @@ class Stage:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def decide(self, task_id: str, *words: str) -> str:
-        """Decide in another process, as the operator does, and return the decision id."""
-        ran = self.run("decide", *words, "--yes", "--", task_id, self.workspace)
-        assert ran.code == 0, ran.err
-        found = re.search(r"decision ([0-9a-f]{32})$", ran.out, re.MULTILINE)
-        assert found is not None, ran.out
+        """Decide in this process, beside those of the agents, and return the decision id."""
+        with patch.dict(os.environ, self.environment), redirect_stdout(StringIO()) as out:
+            assert run(["decide", *words, "--yes", "--", task_id, str(self.workspace)]) == 0
+        found = re.search(r"decision ([0-9a-f]{32})$", out.getvalue(), re.MULTILINE)
+        assert found is not None, out.getvalue()
         return found[1]
 
     def was_read(self, decision_id: str, by: str) -> bool:

@@ -14,8 +14,8 @@ from pathlib import Path
 from agentwatch.disk import DISK
 from tests.unit.decisions.made import Operator
 
-KILLS = int(os.environ.get("AGENTWATCH_KILLS", "400"))
-ROUNDS_EACH = 100
+KILLS = int(os.environ.get("AGENTWATCH_KILLS", "200"))
+ROUNDS_EACH = 25
 """Writers killed on one ledger; each begins with the files that the last kill left."""
 READY = b"."
 LONGEST = 0.01  # seconds that a decision takes on most disks

@@ -28,10 +28,8 @@ from agentwatch.requests.codex import CodexClient, Wire
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer
 from tests.unit.decisions.made import QUICK, answer
-from tests.unit.requests.asked import ANSWERED, Place, place, question, request
+from tests.unit.requests.asked import ANSWERED, Place, question, request
 from tests.unit.requests.codex_server import COMMAND, PATCH, SERVER, THREAD, calling, change, command, patch, tool_call
-
-__all__ = ["place"]
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "400"))
 _ROUNDS_OF_A_PLACE = 25
@@ -220,6 +218,7 @@ def test_a_holder_gets_what_was_decided_about_its_input_alone(tmp_path, part):
 
 CONNECTIONS = int(os.environ.get("AGENTWATCH_CODEX", "100"))
 STEPS = 25
+_CONNECTIONS_OF_A_PLACE = 10
 
 
 def told(method: str, **params: object) -> dict[str, Any]:
@@ -362,12 +361,14 @@ class ChaosHolder(Holder):
         return record
 
 
-def test_codex_gets_only_decisions_about_waiting_requests(place, tmp_path):
+def test_codex_gets_only_decisions_about_waiting_requests(tmp_path):
     seed = random.randrange(2**32)
-    chance, decided, given = random.Random(seed), dict[str, Action](), 0
-    holder = place.holder("codex", kind=ChaosHolder)
-    client = CodexClient(place.workspace, tmp_path, holder)
-    for _ in range(CONNECTIONS):
+    chance, given = random.Random(seed), 0
+    for number in range(CONNECTIONS):
+        if number % _CONNECTIONS_OF_A_PLACE == 0:
+            place, decided = Place(tmp_path / f"{number}"), dict[str, Action]()
+            holder = place.holder("codex", kind=ChaosHolder)
+            client = CodexClient(place.workspace, tmp_path, holder)
         holder.wire = wire = Chaos(place, chance, decided)
         with suppress(OSError):
             client.serve(wire)

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from agentwatch.cli import run
 from agentwatch.manual import read_page
 
 CHILD = """\
@@ -67,7 +70,10 @@ def end(process: subprocess.Popen[bytes]):
 
 
 def said(*words: str) -> str:
-    return subprocess.run(["agentwatch", *words], check=True, capture_output=True, text=True).stdout
+    """Return the output of a command. It runs in this process, as starting one takes longer than most commands."""
+    with redirect_stdout(StringIO()) as out:
+        run([*words])
+    return out.getvalue()
 
 
 def attempts() -> list[dict[str, object]]:
@@ -80,6 +86,7 @@ def until_asks(state: str, count: int) -> str:
     deadline = time.monotonic() + DEADLINE
     while True:
         assert time.monotonic() < deadline
+        time.sleep(0.1)
         asking = json.loads(said("pending", "--json"))["tasks"]
         if asking and (asking[0]["state"], len(attempts())) == (state, count):
             return str(asking[0]["ask"])
