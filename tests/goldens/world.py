@@ -1,11 +1,11 @@
 """A user with a home, a fixed clock and workspaces, who runs `agentwatch` in this process."""
 
-import hashlib
 import io
 import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -120,12 +120,15 @@ class World:
         at = self.now.timestamp()
         if self.now < NOON:
             return
-        for path in self.root.rglob("*"):
-            is_ours = self.home in path.parents and ".claude" not in path.parts
-            if is_ours or ".git" in path.parts or path.is_symlink() or not (path.is_file() or path.is_dir()):
-                continue
-            if path.stat().st_mtime < NOON.timestamp() - 86_400 * 100:
-                os.utime(path, (at, at))
+        for place, directories, files in os.walk(self.root):
+            # Of the home, only sessions have times of this world.
+            names = {".claude"} & {*directories} if place == str(self.home) else {*directories, *files} - {".git"}
+            directories[:] = names & {*directories}
+            for path in (Path(place, name) for name in names):
+                status = path.lstat()
+                is_old = status.st_mtime < NOON.timestamp() - 86_400 * 100
+                if is_old and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+                    os.utime(path, (at, at))
 
     def wait(self, **span: float):
         """Let time pass."""
@@ -139,16 +142,19 @@ class World:
             if self.home not in path.parents and path.is_file():
                 os.utime(path, (before, before))
 
-    def files(self) -> dict[str, tuple[str, str]]:
-        """Return each file and directory with its mode and a checksum, without caches and locks of databases."""
+    def files(self) -> dict[str, tuple[str, bytes]]:
+        """Return each file and directory with its mode and its bytes, without caches and locks of databases."""
         found = {}
-        for path in sorted(self.root.rglob("*")):
-            name = path.relative_to(self.root).as_posix()
-            if name.startswith("bin") or "/.git/" in name or name.endswith((".sqlite-wal", ".sqlite-shm", "-journal")):
-                continue
-            mode = f"{path.lstat().st_mode & 0o7777:o}"
-            is_file = path.is_file() and not path.is_symlink() and os.access(path, os.R_OK)
-            found[name + "/" * path.is_dir()] = mode, hashlib.sha256(path.read_bytes()).hexdigest() if is_file else ""
+        for place, directories, files in os.walk(self.root):
+            within = "" if place == str(self.root) else f"{os.path.relpath(place, self.root)}/"
+            for name in (*directories, *files):
+                path = Path(place, name)
+                if f"{within}{name}" == "bin" or name.endswith((".sqlite-wal", ".sqlite-shm", "-journal")):
+                    continue
+                mode = path.lstat().st_mode
+                data = path.read_bytes() if stat.S_ISREG(mode) and os.access(path, os.R_OK) else b""
+                found[f"{within}{name}{'/' * path.is_dir()}"] = f"{mode & 0o7777:o}", data
+            directories[:] = {*directories} - {".git"} - ({"bin"} if not within else set())
         return found
 
 

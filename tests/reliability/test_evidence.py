@@ -323,9 +323,11 @@ V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 PACKET = packet(deliverables=[{"path": "old.md", "description": "d", "must_create": True}])
 
 
-@pytest.fixture
-def touched(made):
-    """Return a workspace with a file from before the handoff, unchanged but with a new time."""
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory):
+    """Return the directory that `touched` copies."""
+    place = tmp_path_factory.mktemp("touched")
+    made = Repository(place / "workspace", place / "home")
     made.init()
     made.write("old.md", at=BEFORE)
     made.write("later.md", at=BEFORE)
@@ -334,6 +336,13 @@ def touched(made):
     made.commit(at=AFTER)
     made.touch("old.md", AFTER)
     made.write("new.md", at=AFTER)
+    return made.root
+
+
+@pytest.fixture
+def touched(made, kept):
+    """Return a workspace with a file from before the handoff, unchanged but with a new time."""
+    shutil.copytree(kept, made.root, dirs_exist_ok=True)
     return made
 
 

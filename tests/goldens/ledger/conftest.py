@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,25 +73,46 @@ class Scene:
             recorder.poll()
 
 
-@pytest.fixture
-def undecided(tmp_path, monkeypatch):
-    """Return the workspace before anything is decided."""
-    world = World(tmp_path / "w", monkeypatch)
+def begun(root: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Make the workspace before anything is decided."""
+    world = World(root, monkeypatch)
     world.use_key()
     world.copy_shop(sessions=False)
     return Scene(world)
 
 
 @pytest.fixture
-def scene(undecided):
-    """Return the workspace with its decisions."""
-    assert undecided.decide("shop.api", "--retry") == 0
-    assert undecided.decide("shop.ship", "--abort") == 0
-    assert undecided.decide("shop.web", "--respond", "8080") == 0
-    undecided.good = undecided.files()[-1].read_bytes()
-    for path in undecided.world.root.rglob(f"*{undecided.record['decision_id']}*"):
+def undecided(tmp_path, monkeypatch):
+    """Return the workspace before anything is decided."""
+    return begun(tmp_path / "w", monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def decided(tmp_path_factory):
+    """Return the workspace with its decisions, and a copy of it, to be laid at the same path, as ids follow from it."""
+    place = tmp_path_factory.mktemp("ledger")
+    with pytest.MonkeyPatch.context() as patch:
+        made = begun(place / "w", patch)
+        assert made.decide("shop.api", "--retry") == 0
+        assert made.decide("shop.ship", "--abort") == 0
+        assert made.decide("shop.web", "--respond", "8080") == 0
+    made.good = made.files()[-1].read_bytes()
+    for path in made.world.root.rglob(f"*{made.record['decision_id']}*"):
         path.unlink()
-    return undecided
+    shutil.rmtree(made.world.root / "bin")
+    made.world.root.rename(place / "kept")
+    return made, place / "kept"
+
+
+@pytest.fixture
+def scene(decided, monkeypatch):
+    """Return the workspace with its decisions."""
+    made, kept = decided
+    shutil.rmtree(made.world.root, ignore_errors=True)
+    world = World(made.world.root, monkeypatch)
+    shutil.copytree(kept, world.root, symlinks=True, dirs_exist_ok=True)
+    world.now = made.world.now
+    return Scene(world, made.good)
 
 
 DECISION, REQUEST = (f"application/vnd.agentwatch.{name}.v1+json" for name in ("decision", "request"))

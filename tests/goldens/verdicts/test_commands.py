@@ -42,7 +42,7 @@ def tasks():
         for number, text in enumerate(texts_of(case, "summary")):
             session.task(task_id(name, number), case["did"], returned(summary=text), **others)
     for number, piece in enumerate(HOSTILE):
-        text = piece * (60_000 // len(piece))
+        text = piece * (30_000 // len(piece))
         deeds = [["ran", text[:16_000], 0, text], ["ran", text, 0, text]]
         session.task(f"hostile.{number}", deeds, returned([text[:2_000]], text))
     session.save()

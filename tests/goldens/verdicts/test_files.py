@@ -96,12 +96,14 @@ def found():
         live_in(home, patch)
         # The clock is ahead so that no file has a time in the future.
         patch.setattr(time, "time", lambda: now() + 200_000)
+        under_git = Workspace(base / "git", home)
+        under_git.git("init", "-q", "-b", "main")
+        under_git.write("tracked.md", "one\n", -1_000)
+        under_git.commit(-1_000)
         for number, (name, case) in enumerate(DATA.items()):
             made = Workspace(base / str(number) / "ws", home)
             if case.get("git", True):
-                made.git("init", "-q", "-b", "main")
-                made.write("tracked.md", "one\n", -1_000)
-                made.commit(-1_000)
+                shutil.copytree(under_git.root, made.root, dirs_exist_ok=True)
             for step in case["steps"]:
                 made.do(*step)
             for task_id, task in case["tasks"].items():

@@ -38,6 +38,9 @@ class Outcome(NamedTuple):
 
 def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callable[[Any], Any] = list) -> list[Outcome]:
     """Check each claim as the only one of a task that did what its log says, after `change` was applied to the log."""
+    if len(claims) > 100:
+        # One look at a session of many agents takes longer than a look at each of several sessions.
+        return [*outcomes(claims[:100], change), *outcomes(claims[100:], change)]
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
         home, workspace = Path(made).resolve() / "home", Path(made).resolve() / "ws"
         home.mkdir()
@@ -71,28 +74,18 @@ SPOILED = {
 NUMBER = re.compile(r"`[^`]*`|(?<![\w.,])(\d+)(?![\w.,]*\d)")
 
 
-@pytest.fixture(scope="module")
-def found():
-    return outcomes()
-
-
-def test_each_claim_has_the_verdict_of_the_table_or_its_miss(found):
-    assert [one for one in found if not one.is_known] == []
-
-
-def test_hardly_a_claim_is_decided_wrongly(found):
-    wrong = [one.found for one in found if one.found != one.wanted]
-    assert len(found) >= 700
-    assert (wrong.count(V), wrong.count(C) <= 1) == (0, True)
-
-
 def undecided(some: list[Outcome]) -> float:
     """Return the share of undecided claims among those that can be decided."""
     decidable = [one for one in some if one.claim["verdict"] != U]
     return sum(one.found == U != one.wanted for one in decidable) / len(decidable)
 
 
-def test_few_claims_stay_undecided_in_all_families_and_languages(found):
+def test_few_claims_stay_undecided_and_hardly_one_is_wrong():
+    found = outcomes()
+    assert len(found) >= 700
+    assert [one for one in found if not one.is_known] == [], "neither the verdict of the table nor its miss"
+    wrong = [one.found for one in found if one.found != one.wanted]
+    assert (wrong.count(V), wrong.count(C) <= 1) == (0, True)
     assert undecided(found) <= 0.18
     families = {one.claim["family"] for one in found}
     assert len(families) >= 10

@@ -31,6 +31,7 @@ class Repository:
     def git(self, *arguments: str, at: float = BEFORE) -> str:
         stamp = f"@{int(self.handed_off + at)} +0000"
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
+        environment |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "gc.auto", "GIT_CONFIG_VALUE_0": "0"}
         for who in ("AUTHOR", "COMMITTER"):
             environment |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@example.org", f"GIT_{who}_DATE": stamp}
         done = subprocess.run(
@@ -40,7 +41,6 @@ class Repository:
 
     def init(self, *arguments: str):
         self.git("init", "-q", *arguments)
-        self.git("config", "gc.auto", "0")
 
     def commit(self, at: float = BEFORE):
         self.git("add", "-A", at=at)

@@ -25,8 +25,9 @@ EVERYWHERE = told_everywhere()
 
 @pytest.mark.parametrize(("end", "write"), [("md", markdown), ("json", json_report), ("html", html)])
 def test_a_report_in_the_workspace_is_taken_for_no_document(end, write):
+    text = write(large_account())
     for name in (f"report.{end}", f"shop.report.{end}", f"handoffs/shop.{end}"):
-        reading = read_document(write(large_account()), name)
+        reading = read_document(text, name)
         # With the name of an agents' report it is checked as one, but nothing in it is recognised.
         assert reading is None or not reading.document.recognised, name
 
@@ -150,8 +151,9 @@ TOKENS = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 def test_a_markdown_report_always_fits():
     account = large_account()
+    text = markdown(account)
     for task, _ in account.attention[:20]:
-        assert f"<code>{inline_text(task.task_id)}</code>" in markdown(account)
+        assert f"<code>{inline_text(task.task_id)}</code>" in text
     # Each of these characters becomes an element of its own.
     hostile = "`@" * 400
     account = replace(

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from pkgutil import resolve_name
@@ -104,6 +105,13 @@ def _open_other_readers(workspace: Path, broken: Broken) -> Iterator[SessionRead
 
 def _may_have_reader(place: str) -> bool:
     """Tell whether a package that is installed in `place` names our group. This is much faster than `entry_points`."""
+    with suppress(OSError):
+        return _names_group(place, Path(place).stat().st_mtime_ns)
+    return False
+
+
+@cache
+def _names_group(place: str, _changed_at: int) -> bool:
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
             if GROUP.encode() in described.read_bytes():

@@ -334,13 +334,12 @@ class FilesReader(StoreReader, ABC):
 
     def _read_unread(self, until: float) -> None:
         """Read unread files until the given time. Begin with the newest session, and there with its own file."""
-        unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
-        unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
-        for session, file in unread:
-            while file.unread and session.belongs is not False:
-                self._read_file(session, file)
-                if time.monotonic() >= until:
-                    return
+        for session in sorted(self.sessions.values(), key=lambda one: -one.newest):
+            for file in sorted(session.unread, key=lambda one: (one.agent != SESSION, -one.status.st_mtime)):
+                while file.unread and session.belongs is not False:
+                    self._read_file(session, file)
+                    if time.monotonic() >= until:
+                        return
 
     def _read_file(self, session: Session, file: StoredFile) -> None:
         try:
