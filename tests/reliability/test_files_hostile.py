@@ -11,9 +11,9 @@ import pytest
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.sources.files.source import FilesSource
 
-COUNT = 5_000
+COUNT = 2_000
 """Files in one workspace."""
-ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "20000")) // COUNT))
+ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "6000")) // COUNT))
 
 NAMES = [
     b"return",
@@ -54,8 +54,8 @@ PIECES = [
 @pytest.mark.parametrize("seed", ROUNDS)
 def test_every_hostile_file_is_read_or_refused(tmp_path, seed):
     chance = random.Random(seed)
-    # Tracing memory takes six times as long, so only one workspace is traced, a fifth as large.
-    count = COUNT if seed else COUNT // 5
+    # Tracing memory takes six times as long, so only one workspace is traced, a quarter as large.
+    count = COUNT if seed else COUNT // 4
     for number in range(count):
         make(tmp_path, chance, number)
     if seed == 0:

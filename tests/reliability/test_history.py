@@ -14,7 +14,7 @@ import pytest
 from agentwatch.history.store import History
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in
 
-_ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "8"))
+_ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "5"))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Fields, Handoff
-from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Ran, Seen, Unreadable
 from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
 from agentwatch.remote.log import MOST, memory_size
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
@@ -33,12 +33,11 @@ from agentwatch.remote.protocol import (
     Standing,
     Watch,
     Workspace,
-    entry_of,
     sign_frame,
     unpack_frame,
 )
 from agentwatch.sources import Batch, Health
-from tests.unit.delegation.asking import ran, request, requested, session
+from tests.unit.delegation.asking import request, requested, session
 from tests.unit.delegation.events import BROKEN, handoff
 from tests.unit.remote.between import KEY, NOON, pair
 from tests.unit.remote.test_protocol import any_of
@@ -154,9 +153,9 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
     def more(number: int) -> Frame:
         if number >= parts:
             return Beat(epoch="e", now=time.time())
-        made = [make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each)]
+        made: list[Event | Standing] = [make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each)]
         made += [Standing(Health("live", ""), settled=True)] * (number == parts - 1)
-        entries = tuple(filter(None, map(entry_of, made)))
+        entries = tuple(Entry.model_construct(**{type(one).__name__.lower(): one}) for one in made)
         return Observed(workspace="shop", epoch="e", after=0, upto=9, part=number, parts=parts, entries=entries)
 
     return more
@@ -166,7 +165,7 @@ def telling(make: Callable[[int], Event], each: int, parts: int = 1 << 40) -> Ca
     ("make", "each", "kind"),
     [
         (lambda seq: seen(seq, handoff(f"t{seq}"), seq), 500, "tasks"),
-        (lambda seq: ran(session(session_id=f"{seq}", place=f"/{seq}.jsonl"), seq), 1_500, "runs"),
+        (lambda seq: Ran(seq, NOON, f"{seq}", session()), 1_500, "runs"),
         (lambda seq: requested(request(seq), seq), 20, "requests"),
         (lambda seq: seen(seq, Handoff(f"t{seq}", "x" * (4 << 20)), seq), 1, "MiB"),
     ],
@@ -200,7 +199,7 @@ def test_after_a_flood_of_news_the_tree_is_made_anew():
     host, screen = pair()
     host.see([seen(1, handoff("a"))])
     screen.exchange()
-    for seq in range(2, 200):
+    for seq in range(2, 140):
         # In the log each event replaces the one before.
         host.see([Unreadable(seq, NOON + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
         screen.exchange()

@@ -231,7 +231,7 @@ def test_a_version_that_is_not_known_is_offered_nothing(place, home):
         with running(place, home) as client:
             until(lambda: client.notice)
             assert client.notice is not None
-            assert client.notice.startswith("This version of Codex (0.170.0) is not known here")
+            assert client.notice.startswith("This version of Codex (0.170.0) is unknown to this agentwatch")
         assert "thread/resume" not in server.said
     assert place.store.read() == []
 

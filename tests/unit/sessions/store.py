@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -156,13 +157,14 @@ class Store:
         if self.database is not None:
             _spoil_rows(self.database, random)
             return
-        whole = [path for path in sorted(self._garbage.parent.rglob("*.jsonl")) if _ends_a_line(path)]
+        found = sorted(self._garbage.parent.rglob("*.jsonl"))
+        whole = next(filter(_ends_a_line, random.sample(found, len(found))), None)
         if whole and random.random() < 0.6:
-            with random.choice(whole).open("ab") as file:
+            with whole.open("ab") as file:
                 file.write(random.choice(GARBAGE) + b"\n")
             return
         path = Path(str(self._garbage).replace(_NUMBER, str(random.randrange(1_000))))
-        path = random.choice(whole).with_name(path.name) if whole else path
+        path = whole.with_name(path.name) if whole else path
         if path.exists() or path.is_symlink():
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,12 +230,13 @@ class Watch:
         runs = {event.path: event for event in self.source.scan().events if isinstance(event, Ran)}
         gone = [ran._replace(run=None) for path, ran in self.runs.items() if path not in runs]
         news = [ran for path, ran in runs.items() if path not in self.runs or ran.run != self.runs[path].run]
-        for event in (*news, *gone):
-            self.tree.apply(event)
+        if news or gone:
+            self.tree.apply(*news, *gone)
+            self.__dict__.pop("document", None)
         self.runs = runs
         return len(news) + len(gone)
 
-    @property
+    @cached_property
     def document(self) -> dict[str, Any]:
         return tree_document(self.tree, "workspace")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.decisions.envelope import PublicKey, parse_public
@@ -22,7 +22,6 @@ from agentwatch.delegation.events import Decided, Event, Lost, Ran, Reached, Rul
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, exceeded_kinds, memory_size
-from agentwatch.remote.nats import NatsHub
 from agentwatch.remote.pipe import Link, LinkState, ProcessLink
 from agentwatch.remote.protocol import (
     Ask,
@@ -49,6 +48,9 @@ from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quote_text
 from agentwatch.view.words import plural, short_span
 from agentwatch.workspaces import Place, Places
+
+if TYPE_CHECKING:
+    from agentwatch.remote.nats import NatsHub
 
 UNREACHED = "cannot be reached: "
 SILENT_SECONDS = 15.0  # a host that has not answered for so long counts as lost

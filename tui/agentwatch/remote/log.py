@@ -140,7 +140,7 @@ def memory_size(value: Any) -> int:
         raise ValueError(f"{value} is no time")
     if isinstance(value, tuple | list):
         return 56 + sum(map(memory_size, value))
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return 232 + sum(memory_size(key) + memory_size(one) for key, one in value.items())
     fields = getattr(value, "__dataclass_fields__", None) or getattr(type(value), "model_fields", None)
     return 32 if fields is None else 56 + sum(memory_size(getattr(value, name)) for name in fields)
