@@ -36,10 +36,10 @@ def until_like_disk(receiver: Receiver, root: Path):
 @EVERY_ROUND
 def test_a_burst_of_new_directories_is_complete(root, settings, seed):
     with watching(root, settings) as receiver:
-        for number in range(500):
+        for number in range(250):
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
         until_like_disk(receiver, root)
-    assert len(receiver.present) == 500
+    assert len(receiver.present) == 250
 
 
 def test_after_an_overflow_nothing_is_missing(root):

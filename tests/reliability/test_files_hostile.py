@@ -13,7 +13,7 @@ from agentwatch.sources.files.source import FilesSource
 
 COUNT = 2_000
 """Files in one workspace."""
-ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "6000")) // COUNT))
+ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "4000")) // COUNT))
 
 NAMES = [
     b"return",
