@@ -141,7 +141,7 @@ class Installed:
     ) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         own = {"HOME": str(self.root / "home"), "XDG_STATE_HOME": str(self.root / "state")}
-        env = kept | own | {"PYTHONDONTWRITEBYTECODE": "1"} | environment
+        env = kept | own | environment
         return subprocess.run(
             command, cwd=directory, env=env, input=given, capture_output=True, text=True, timeout=120, check=False
         )

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from agentwatch.cli import run
 from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 
@@ -139,8 +141,8 @@ def test_a_decision_is_printed_in_its_place(workspace, environment, tmp_path):
     watch(workspace, environment)
     with follow(workspace, environment) as following:
         following.tells(BEGUN, ENDED)
-        decide = agentwatch("decide", "shop.api", workspace, "--retry", "--yes")
-        subprocess.run(decide, check=True, capture_output=True, env=environment)
+        with patch.dict(os.environ, environment):
+            assert run(["decide", "shop.api", str(workspace), "--retry", "--yes"]) == 0
         following.tells(decided := ("shop.api", "failed", "retrying"))
     with follow(workspace, environment) as following:
         following.tells(BEGUN, ENDED, decided)

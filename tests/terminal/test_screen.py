@@ -295,17 +295,16 @@ def test_a_terminal_that_goes_ends_the_screen(large, environment, does, how):
         command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command]
     for _ in range(ROUNDS):
         (large.parent / "editing").unlink(missing_ok=True)
-        with Terminal(command, columns=140, lines=40, environment=environment) as terminal:
+        with Terminal(command, environment=environment) as terminal:
             does(terminal, large)
             terminal.hang_up()
             terminal.wait_until_gone()
     left_free(large, environment)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("does", [paint, edit], ids=lambda does: does.__name__)
+@pytest.mark.parametrize(("does", "number"), [(paint, signal.SIGTERM), (edit, signal.SIGTERM), (edit, signal.SIGHUP)])
 def test_a_signal_ends_a_screen_that_nobody_reads(large, environment, does, number):
-    with Terminal(agentwatch(large), columns=140, lines=40, environment=environment) as terminal:
+    with Terminal(agentwatch(large), environment=environment) as terminal:
         does(terminal, large)
         terminal.signal(number)
         if does is edit:
@@ -327,7 +326,7 @@ def test_an_interrupt_gives_the_terminal_back(workspace):
 
 @pytest.mark.parametrize("words", [["log", "--follow"], ["wait", "shop.api", "--timeout=60"]])
 def test_other_commands_end_with_their_terminal_too(large, environment, words):
-    with Terminal(agentwatch(*words, large), columns=140, lines=40, environment=environment) as terminal:
+    with Terminal(agentwatch(*words, large), environment=environment) as terminal:
         if words[0] != "wait":
             terminal.wait_until_written(b"first look")
         terminal.hang_up()

@@ -14,7 +14,7 @@ from typing import Any
 from agentwatch.delegation.decision import Action, RequestStage
 from tests.unit.requests.asked import Place, request
 
-_ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "6"))
+_ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "4"))
 _UNTIL = 4.0
 """Seconds after which a holder without an answer gives up."""
 
