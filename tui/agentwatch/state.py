@@ -61,7 +61,6 @@ def leads_through(path: Path, directory: Path) -> bool:
     """Follow a path link by link. Tell whether it leads through `directory`, so that agents there could redirect it."""
     root, here, links = Path(os.path.realpath(directory)), Path(os.sep), 0
     rest = [*(Path.cwd() / path).parts][::-1]
-    # A walk from `/` that gets below the directory meets the directory itself.
     while rest and here != root:
         name = rest.pop()
         if name == os.pardir:
