@@ -95,11 +95,16 @@ class Screen:
         await self.until(lambda: self.is_at(name))
 
     async def until(self, holds: Callable[[], object]):
-        """Wait for a condition."""
-        end = time.monotonic() + DEADLINE
+        """Wait for a condition. It is asked again when something was drawn, and five times a second."""
+        end, drawn = time.monotonic() + DEADLINE, asyncio.Event()
+        self.pilot.app.post_display_hook = drawn.set  # type: ignore[method-assign]
         while not holds():
             assert time.monotonic() < end, f"did not come true:\n{self.text()}\nit said: {self.told}"
             assert self.pilot.app.is_running, "the screen has ended"
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await drawn.wait()
+            drawn.clear()
             await self.pilot.pause(0.02)
 
     async def shows(self, *parts: str):
