@@ -22,7 +22,7 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda _number, _frame: None)
 
-_QUICK = ("unit", "journeys/test_tree.py")
+_QUICK = (*(f"unit/{one}" for one in ("contr", "de", "e", "h", "rep", "req", "s", "test_")), "journeys/test_tree.py")
 
 
 def pytest_addoption(parser: pytest.Parser):
@@ -56,8 +56,8 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Let `-n auto` start two workers more than there are processors, as many tests wait for time to pass."""
-    return (os.cpu_count() or 1) + 2
+    """Let `-n auto` start three workers more than there are processors, as many tests wait for time to pass."""
+    return (os.cpu_count() or 1) + 3
 
 
 @pytest.hookimpl(wrapper=True)
