@@ -13,7 +13,7 @@ from textual import events
 from tests.journeys.driver import Screen, journey
 from tests.journeys.made import FAILURE, handoff, returned
 
-SECONDS = float(os.environ.get("AGENTWATCH_MONKEY", "20"))
+SECONDS = float(os.environ.get("AGENTWATCH_MONKEY", "10"))
 SEED = int(os.environ.get("AGENTWATCH_SEED", "0"))
 RECORDING = Path(__file__).parents[1] / "journeys" / "shop.jsonl"
 ACTS = 250
