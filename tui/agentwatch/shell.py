@@ -1,4 +1,4 @@
-"""Builds command lines that any shell reads exactly and any terminal shows safely. Finds trusted programs."""
+"""Builds command lines that mean the same in each shell and are safe to show. Finds trusted programs."""
 
 import errno
 import os

@@ -267,15 +267,16 @@ right             Unfold the task. If it is unfolded, go to its first child.
 Find
 filter            Show only the tasks that match: words of id, title, agent or objective, and terms such as
                   `state:failed`. The manual's topic `find` has all terms.
-views             Show a view of your settings, or everything again. A number that has no view opens a tab of the
-                  details.
+views             Show one of the views in your settings, or everything again. A number without a view opens a tab of
+                  the details.
 filter.state      Show only tasks in one state. Each press goes on to the next state.
 filter.state.back Go back to the state before.
-history           Go to the history, the tasks from before you first watched, and open it.
+history           Open the history (tasks from before you first watched), and go to it.
 
 In the details
 inspect           Look at the file of the selected claim, or at the command behind it. In Live, read the whole entry.
-live.search       In Live, also beside the tree: show only the entries that contain some words. `esc` shows all again.
+live.search       In Live, even if it is beside the tree: show only the entries that contain some words. `esc` shows all
+                  again.
 live.pager        In Live: open the whole transcript in your `$PAGER`.
 tabs              Go to a tab of the details.
 details.widen     Give the details the whole width, or show the tree beside them again.
@@ -297,7 +298,7 @@ In the timeline
 timeline.open     Go to the selected task in the tree.
 timeline.in       Zoom in on the selected bar.
 timeline.out      Zoom out.
-timeline.fit      Show all of time, and make room as time passes.
+timeline.fit      Show the whole session, and keep it whole as time passes.
 timeline.now      Go to the present and stay there: new time scrolls in. Move away to end this.
 timeline.show     Zoom so that the selected task, with those below it, fills the chart.
 timeline.earlier  Go to earlier times.

@@ -287,7 +287,7 @@ def _follow_changes(
 
 
 def _has_reader() -> bool:
-    """Tell whether somebody still reads standard output. Write nothing to find it out."""
+    """Tell, without writing anything, whether somebody still reads standard output."""
     if sys.stdout is None:
         return False
     poll = select.poll()

@@ -105,7 +105,7 @@ class Trust:
 
     @cached_property
     def requesters(self) -> dict[str, TrustedKey]:
-        """The keys that may ask for a decision, by key id. A key that may sign decisions may ask, too."""
+        """The keys whose owners may ask this machine to record a decision, by key id: also all that may sign one."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require_trusted(self, keyid: str, created_at: str) -> None:

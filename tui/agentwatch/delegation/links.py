@@ -253,12 +253,12 @@ class Files:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._directories = defaultdict[str, list[_File]](list)  # by the directory of the slot
+        self._directories = defaultdict[str, list[_File]](list)  # by their slots' directories
         self._paths: dict[str | None, Texts] = {}  # paths of files, by task
         self._gone: dict[str, Gone] = {}
         self._heirs: dict[str, str] = {}  # the new path of each file that was renamed or moved
         self._unreadable: dict[str, Unreadable] = {}
-        # Changes since the last assignment of tasks
+        # Changes since files were last assigned to tasks
         self._changed: dict[str, None] = {}  # directories with changed files
         self._concerned: dict[str | None, None] = {}  # tasks whose files have changed
 

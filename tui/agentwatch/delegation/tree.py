@@ -1,4 +1,4 @@
-"""The delegation tree. Events of different files arrive in any order: `seq` gives the true one."""
+"""The delegation tree. Events of different files may arrive in a wrong order; `seq` gives the right order."""
 
 import math
 from collections import defaultdict

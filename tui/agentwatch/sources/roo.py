@@ -1,4 +1,4 @@
-"""The reader of Roo Code, its derived extensions and their command lines. It was never tested with the real programs.
+"""The reader of Roo Code, and of what is derived from it. It was never tested with the real programs.
 
 `tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status}.
 `tasks/<id>/ui_messages.json` is a list of messages {ts, type: ask | say, ask?, say?, text?, partial?}. The first
@@ -140,7 +140,7 @@ class MessagesTranscript(WholeTranscript):
         return fingerprint(self._path.lstat())
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """Always raise OSError: the check of claims needs the ends of commands, which the store does not record."""
+        """Always raise OSError: claims are checked by how commands ended, which the store does not record."""
         raise OSError(errno.ENOTSUP, TELLS_NOTHING)
 
     def _load(self) -> Iterator[tuple[int, list[Entry]]]:

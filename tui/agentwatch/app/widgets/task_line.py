@@ -82,7 +82,7 @@ class Columns(NamedTuple):
 
     @property
     def has_activity(self) -> bool:
-        """Whether titles may be shortened to make room for the activity."""
+        """Whether the row is wide enough to show the activity, for which titles may be shortened."""
         return self.state > 0
 
 
