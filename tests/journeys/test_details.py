@@ -52,7 +52,7 @@ async def test_in_a_narrow_window_details_are_a_page(screen):
 
 @journey(FAILED, size=(120, 30))
 async def test_z_gives_the_details_the_whole_width(screen):
-    await screen.shows("Overview")
+    await screen.shows("Overview", "▌  ✗ shop.api")
     await screen.press("z")
     await screen.hides("▌  ✗ shop.api")
     await screen.shows("z whole width", "esc back", "Needs you ▌✗ shop.api")
