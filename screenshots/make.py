@@ -54,11 +54,7 @@ def demo(root: Path, settings: Settings, seconds: int = 110, *, asks: bool = Fal
     play = demo_screenplay()
     player = Player(play.steps, workspace)
     agents = Orchestrator(workspace, state_directory(workspace), config_directory(), play, player)
-    return (
-        app_of(workspace, settings),
-        seconds,
-        lambda second: (player.play(second, BEGIN), asks and agents.handle_news()),
-    )
+    return app_of(workspace, settings), seconds, lambda now: (player.play(now, BEGIN), asks and agents.handle_news())
 
 
 HOSTS = (  # Host, workspace, the second in which its demo begins, and for how long it runs, address
@@ -221,9 +217,8 @@ def record() -> None:
     lines = [json.dumps({"version": 2, "width": SIZE["columns"], "height": SIZE["lines"], "idle_time_limit": 1.6})]
     for (_, start), (moment, end) in pairwise(written):
         if end > start:
-            lines.append(
-                json.dumps([moment - written[0][0], "o", terminal.written[start:end].decode("utf-8", "replace")])
-            )
+            printed = terminal.written[start:end].decode("utf-8", "replace")
+            lines.append(json.dumps([moment - written[0][0], "o", printed]))
     (HERE / "decision.cast").write_text("\n".join(lines) + "\n", "utf-8")
     whole, box = len(frames) * SECONDS, re.findall(r'viewBox="[^"]*"', frames[0])[0]
     turn = f"0%{{visibility:visible}}{100 / len(frames):.2f}%,100%{{visibility:hidden}}"
