@@ -59,7 +59,7 @@ def again(session: str, state: RunState = RunState.WORKING, **more: object) -> E
     return ran(child(session, state, **more), seq=99)[0]  # type: ignore[arg-type]
 
 
-def test_a_broken_file_of_no_task_is_a_problem_until_it_is_deleted():
+def test_a_broken_file_of_no_task_is_a_problem_until_deleted():
     files = Recorder()
     stray = Return(Contract.RETURN_FORMAT, None, None, recognised=False)
     tree = tree_of([files.seen("x.return.md", stray, BROKEN)])
