@@ -156,8 +156,8 @@ def test_no_module_of_the_workspace_runs_in_our_place(tmp_path, wheel, for_the_u
     environment = installed.take_over()
     payload = {"session_id": "s", "hook_event_name": "SubagentStop", "cwd": str(workspace), "agent_id": "a"}
     command = [server["command"], *server["args"]]
-    # A wrong home stops some commands before they can run a module, so the path is also tried alone.
-    for variables in ({"PYTHONPATH": environment["PYTHONPATH"]}, environment):
+    # A wrong home stops some commands before they can run a module, so the variables are also tried one by one.
+    for variables in ({}, {"PYTHONPATH": environment["PYTHONPATH"]}, environment):
         # Most events have the same command.
         for line in {groups[0]["hooks"][0]["command"] for groups in hooks.values()}:
             done = installed.run(["sh", "-c", line], workspace, variables, json.dumps(payload))

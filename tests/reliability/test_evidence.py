@@ -324,7 +324,7 @@ PACKET = packet(deliverables=[{"path": "old.md", "description": "d", "must_creat
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory):
+def original(tmp_path_factory):
     """Return the directory that `touched` copies."""
     place = tmp_path_factory.mktemp("touched")
     made = Repository(place / "workspace", place / "home")
@@ -340,9 +340,9 @@ def kept(tmp_path_factory):
 
 
 @pytest.fixture
-def touched(made, kept):
+def touched(made, original):
     """Return a workspace with a file from before the handoff, unchanged but with a new time."""
-    shutil.copytree(kept, made.root, dirs_exist_ok=True)
+    shutil.copytree(original, made.root, dirs_exist_ok=True)
     return made
 
 

@@ -36,10 +36,10 @@ def until_like_disk(receiver: Receiver, root: Path):
 @EVERY_ROUND
 def test_a_burst_of_new_directories_is_complete(root, settings, seed):
     with watching(root, settings) as receiver:
-        for number in range(250):
+        for number in range(500):
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
         until_like_disk(receiver, root)
-    assert len(receiver.present) == 250
+    assert len(receiver.present) == 500
 
 
 def test_after_an_overflow_nothing_is_missing(root):
@@ -133,7 +133,7 @@ def test_an_agent_that_writes_hostile_files_hides_no_others(root):
         number = 0
         while not stop.is_set():
             number += 1
-            if number == 250:
+            if number == 500:
                 enough.set()
             base = os.fsencode(root)
             for path in (b"/\xff.json", b"/\x1b]0;x\x07.return.md", b"/new\nline.json"):

@@ -302,7 +302,8 @@ def test_a_terminal_that_goes_ends_the_screen(large, environment, does, how):
     left_free(large, environment)
 
 
-@pytest.mark.parametrize(("does", "number"), [(paint, signal.SIGTERM), (edit, signal.SIGTERM), (edit, signal.SIGHUP)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("does", [paint, edit], ids=lambda does: does.__name__)
 def test_a_signal_ends_a_screen_that_nobody_reads(large, environment, does, number):
     with Terminal(agentwatch(large), environment=environment) as terminal:
         does(terminal, large)

@@ -222,11 +222,11 @@ def _tasks(home: Path, workspace: Path, some: list[Case]) -> list[tuple[str, lis
 def test_each_document_has_its_findings_and_fields(tmp_path, golden):
     """`check` and `report` are one look each at all cases of all themes, as a look takes most of the time."""
     by_theme = {theme: cases_of(theme) for theme in THEMES}
-    some = [case for its in by_theme.values() for case in its]
+    some = [case for found in by_theme.values() for case in found]
     homes = [tmp_path / name for name in ("home", "checked", "shown")]
     for directory in homes:
         directory.mkdir()
     checked, shown = iter(_checked(*homes[:2], some)), iter(_tasks(homes[0], homes[2], some))
-    for theme, its in by_theme.items():
-        golden.check(f"documents/{theme}.check.txt", _lines(islice(checked, len(its))))
-        golden.check(f"documents/{theme}.tasks.txt", _lines(islice(shown, len(its))))
+    for theme, found in by_theme.items():
+        golden.check(f"documents/{theme}.check.txt", _lines(islice(checked, len(found))))
+        golden.check(f"documents/{theme}.tasks.txt", _lines(islice(shown, len(found))))

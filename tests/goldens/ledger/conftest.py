@@ -100,17 +100,17 @@ def decided(tmp_path_factory):
     for path in made.world.root.rglob(f"*{made.record['decision_id']}*"):
         path.unlink()
     shutil.rmtree(made.world.root / "bin")
-    made.world.root.rename(place / "kept")
-    return made, place / "kept"
+    made.world.root.rename(place / "copy")
+    return made, place / "copy"
 
 
 @pytest.fixture
 def scene(decided, monkeypatch):
     """Return the workspace with its decisions."""
-    made, kept = decided
+    made, copy = decided
     shutil.rmtree(made.world.root, ignore_errors=True)
     world = World(made.world.root, monkeypatch)
-    shutil.copytree(kept, world.root, symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(copy, world.root, symlinks=True, dirs_exist_ok=True)
     world.now = made.world.now
     return Scene(world, made.good)
 

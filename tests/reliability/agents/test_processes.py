@@ -77,7 +77,7 @@ class Stage:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def decide(self, task_id: str, *words: str) -> str:
-        """Decide in this process, beside those of the agents, and return the decision id."""
+        """Decide in this process, while those of the agents run, and return the decision id."""
         with patch.dict(os.environ, self.environment), redirect_stdout(StringIO()) as out:
             assert run(["decide", *words, "--yes", "--", task_id, str(self.workspace)]) == 0
         found = re.search(r"decision ([0-9a-f]{32})$", out.getvalue(), re.MULTILINE)

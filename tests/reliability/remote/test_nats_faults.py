@@ -167,8 +167,8 @@ def test_each_decision_counts_once_whatever_fails(fleet, start):
         words = {"otherwise" if "already decided" in one.word else one.word for one in said}
         assert words == {"recorded", "otherwise"}, (fault, [one.word for one in said])
     # There are no other records, and once the clocks agree, all operators see the same as the host.
-    there = machine.tree()
-    assert len(machine.records()) == len(there) == len(faults)
+    tasks = machine.tree()
+    assert len(machine.records()) == len(tasks) == len(faults)
     for operator in operators:
         operator.ahead = machine.ahead
-        until(lambda: operator.sees(there), lambda: (operator.seen.document(), there))  # noqa: B023
+        until(lambda: operator.sees(tasks), lambda: (operator.seen.document(), tasks))  # noqa: B023

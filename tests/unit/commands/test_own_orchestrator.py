@@ -72,7 +72,7 @@ def end(process: subprocess.Popen[bytes]):
 def said(*words: str) -> str:
     """Return the output of a command. It runs in this process, as starting one takes longer than most commands."""
     with redirect_stdout(StringIO()) as out:
-        run([*words])
+        assert run([*words]) == 0
     return out.getvalue()
 
 

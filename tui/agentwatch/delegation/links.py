@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from operator import attrgetter
 from posixpath import basename, dirname, split
 from sys import intern
@@ -36,7 +35,6 @@ _SESSION_SUFFIX = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 Slot = tuple[str, str]
 
 
-@lru_cache(10_000)
 def slot_of(path: str) -> Slot:
     """Return (task directory, stem) of a file. The stem is "" for names such as `handoff.json`."""
     directory, name = split(path)

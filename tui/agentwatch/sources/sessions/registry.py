@@ -112,6 +112,7 @@ def _may_have_reader(place: str) -> bool:
 
 @cache
 def _names_group(place: str, _changed_at: int) -> bool:
+    # A directory that has not changed since is not read again, as there may be hundreds of packages.
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError):
             if GROUP.encode() in described.read_bytes():
