@@ -40,6 +40,18 @@ def waiting(runs: dict[str, Run]) -> dict[str, str]:
     return {name: run.waiting for name, run in runs.items() if run.waiting}
 
 
+def test_the_newest_session_is_read_first(store):
+    store.session().asked("Go.")
+    store.save()
+    path = store.project / f"{SESSION}.jsonl"
+    for number in (0, 9):
+        name = f"{number}" * 8 + SESSION[8:]
+        path.with_stem(name).write_bytes(path.read_bytes().replace(SESSION.encode(), name.encode()))
+        os.utime(path.with_stem(name), (number, number))
+    (change,) = store.reader().read(0.0)
+    assert change.run.session_id == SESSION
+
+
 def test_a_session_waits_for_a_permission_until_it_is_answered(store):
     main = store.session()
     main.asked("Go.")
